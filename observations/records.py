@@ -1,0 +1,141 @@
+"""Frozen values that cross layers. Standard library only; no ORM, no clock, no network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where a row stands. Every reader for an agent sees ACTIVE and nothing else (R13)."""
+
+    ACTIVE = "active"  # current; the only status that reads return
+    SUPERSEDED = "superseded"  # a newer row replaces it; always names a successor
+    ARCHIVED = "archived"  # left the reads, kept whole; may name a successor
+    RETRACTED = "retracted"  # a derived row whose operation was undone
+    QUARANTINED = "quarantined"  # held back until a person looks
+    ERASED = "erased"  # text, key, quotes and vector are gone; the shell and its edges stay
+
+
+class StatedBy(StrEnum):
+    """Whose word a row is (the origin lattice of DESIGN 3); a derived row takes the lowest of its sources."""
+
+    USER = "user"  # the person the memory is about said so
+    OPERATOR = "operator"  # a person who runs the system said so
+    AGENT = "agent"  # the agent concluded it
+    TOOL = "tool"  # a tool's output said so
+    OUTSIDE = "outside"  # text from the world: pages, mails, documents
+
+    @property
+    def rank(self) -> int:
+        """5 for a user's own word, down to 1 for outside text."""
+        return _RANKS[self]
+
+
+_RANKS = {
+    StatedBy.USER: 5,
+    StatedBy.OPERATOR: 4,
+    StatedBy.AGENT: 3,
+    StatedBy.TOOL: 2,
+    StatedBy.OUTSIDE: 1,
+}
+
+
+class WrittenBy(StrEnum):
+    """Which path wrote a row (R122)."""
+
+    DELIBERATE = "deliberate"  # an agent called a tool
+    BACKGROUND = "background"  # extract and reconcile
+    IMPORT = "import"  # a file
+    CONSOLIDATION = "consolidation"  # an applied operation
+
+
+class Outcome(StrEnum):
+    """How what an episode tells of ended."""
+
+    SUCCESS = "success"  # verified
+    CLAIMED = "claimed"  # said to have worked, nobody checked
+    PARTIAL = "partial"  # some of it worked
+    FAILURE = "failure"  # it did not work
+    UNKNOWN = "unknown"  # nobody said
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRef:
+    """One thing an observation rests on. `root_source` is what counts as one witness (R95, C8)."""
+
+    source_uri: str
+    root_source: str = ""  # empty: the source is its own root
+    quote: str = ""  # words of the source, as they stand there
+    quote_start: int | None = None  # position of the quote in the source, in code points
+
+    @property
+    def root(self) -> str:
+        """The independent witness behind this source."""
+        return self.root_source or self.source_uri
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A text with its optional key, not yet stored."""
+
+    text: str
+    external_id: str = ""  # the caller's own id, unique in its scope; empty: derived from the content
+    subject: str = ""
+    predicate: str = ""
+    object: str = ""
+    confidence: float = 0.5
+    stated_by: StatedBy = StatedBy.AGENT
+    created_at: datetime | None = None  # the earliest time anyone said it; None: the database's clock
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    evidence: tuple[EvidenceRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A verbatim episode, not yet stored."""
+
+    text: str
+    external_id: str = ""
+    speaker: str = ""
+    role: str = ""
+    session: str = ""
+    seq: int = 0  # order inside a session whose turns share one time
+    happened_at: datetime | None = None
+    source_uri: str = ""
+    root_source: str = ""
+    outcome: Outcome = Outcome.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored observation as the rules of consolidation see it: a value, read once, never a live row."""
+
+    id: int
+    scope_id: int
+    text: str
+    normalised: str  # observations.normalise.normalised(text)
+    key: tuple[str, str, str]  # (subject, predicate, object), each through normalise.key_part; "" where absent
+    confidence: float
+    stated_by: StatedBy
+    created_at: datetime
+    status: Status
+    version: int
+    content_hash: str  # sha256 of the text, hex
+    external_id: str = ""
+    subject: str = ""  # as given
+    predicate: str = ""
+    object: str = ""
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    derivation: str = ""  # empty: not derived
+    roots: frozenset[str] = field(default_factory=frozenset)  # distinct root sources of its evidence
+    uses: int = 0  # uses inherited and counted; ranking only, never clean-up
+    chain: int = 0  # merges of merges below it; 0 for a row nobody merged
+
+    @property
+    def has_key(self) -> bool:
+        """True when subject, predicate and object are all given."""
+        return all(self.key)
