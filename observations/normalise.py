@@ -42,9 +42,7 @@ _DASH = re.compile("[\u2012\u2013]")
 _DIGIT = re.compile("[0-9]")
 _PERCENT = re.compile(r"(?<=[0-9])\s+(?=[%‰])")
 _MINUS = re.compile(r"(?<=[0-9]) - (?=[0-9])")
-_CLOCK = re.compile(
-    r"(?<![\w.:])([0-9]{1,2}(?:[:.][0-9]{2})?) ?([ap])\.?m\b\.?", re.IGNORECASE
-)
+_CLOCK = re.compile(r"(?<![\w.:])([0-9]{1,2}(?:[:.][0-9]{2})?) ?([ap])\.?m\b\.?", re.IGNORECASE)
 
 # A capital A inside a sentence is a name (hepatitis A), not an article; so is any 'a' after such a word.
 _LETTER_A = re.compile(
@@ -53,9 +51,7 @@ _LETTER_A = re.compile(
     r"|(?<=\bgroup )|(?<=\bteam )|(?<=\boption )|(?<=\bsection )|(?<=\bterminal )|(?<=\bplan )|(?<=\btype )"
     r"|(?<=\bpart )|(?<=\bgate )|(?<=\bhall )|(?<=\bzone )|(?<=\blevel )|(?<=\bblock ))a(?![\w'+-]))"
 )
-_LETTER_A_TOKEN = (
-    "\u1d2c"  # NFKC turns this character into A, so no folded text holds it by itself
-)
+_LETTER_A_MARK = "\u1d2c"  # NFKC turns this character into A, so no folded text holds it by itself
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
@@ -67,11 +63,7 @@ def _punctuation() -> str:
     can only keep two texts apart.
     """
     every = (chr(code) for code in range(0x10000) if not 0x3400 <= code < 0xF900)
-    return "".join(
-        mark
-        for mark in every
-        if mark in "`´" or (unicodedata.category(mark)[0] == "P" and mark != "_")
-    )
+    return "".join(mark for mark in every if mark in "`´" or (unicodedata.category(mark)[0] == "P" and mark != "_"))
 
 
 _DROPPED: Final = _punctuation()
@@ -103,12 +95,7 @@ _OPENED: Final[dict[str, tuple[str, ...]]] = {
     "ive": ("i", "have"),
     "youre": ("you", "are"),
     "theyre": ("they", "are"),
-    **{
-        f"{verb}nt": (verb, "not")
-        for verb in _words(
-            "do does did is was are were has have had would could should"
-        )
-    },
+    **{f"{verb}nt": (verb, "not") for verb in _words("do does did is was are were has have had would could should")},
 }
 _TAILS: Final = {"'ll": "will", "'re": "are", "'ve": "have"}
 # 's is 'is' or 'has' after these; after anything else it may be a possessive and stays in the token.
@@ -120,7 +107,7 @@ _HAS_BEFORE: Final = _words("been got had become begun")
 # --- articles and language -------------------------------------------------------------------------------------------
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
-# Beside these an article changes the meaning: a few / few, the only doctor / only a doctor, in the charge of / in charge.
+# Beside these an article changes the meaning: a few / few, the only doctor / only a doctor, in the charge / in charge.
 _ARTICLE_MATTERS: Final = _words(
     "few little bit lot only just even next last most least number place question charge possession control custody "
     "command"
@@ -130,9 +117,10 @@ _ENGLISH: Final = _words(
     "the of and is are were has have had to with for that this it his her their they she he not from by at be been"
 )
 _FOREIGN: Final = _words(
-    "der das und ist nicht ein eine einer eines einem einen dem mit auf für sie ich wir auch sich wird werden wurde haben "
-    "bei nach aus durch über zum zur vom im les est et dans avec sur qui je elle nous vous une au aux ce cette los las que "
-    "por para una pero muy il che di è non della gli um uma não em het een niet zijn voor og ikke är och inte jest nie"
+    "der das und ist nicht ein eine einer eines einem einen dem mit auf für sie ich wir auch sich wird werden wurde "
+    "haben bei nach aus durch über zum zur vom im les est et dans avec sur qui je elle nous vous une au aux ce cette "
+    "los las que por para una pero muy il che di è non della gli um uma não em het een niet zijn voor og ikke är och "
+    "inte jest nie"
 )
 
 # --- number words ----------------------------------------------------------------------------------------------------
@@ -147,16 +135,12 @@ _TEENS: Final = _series(
     "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
     start=10,
 )
-_TENS: Final = _series(
-    "twenty thirty forty fifty sixty seventy eighty ninety", start=20, step=10
-)
+_TENS: Final = _series("twenty thirty forty fifty sixty seventy eighty ninety", start=20, step=10)
 _CARDINALS: Final = {**_UNITS, **_TEENS, **_TENS}
 # 'second' is also a length of time and stays a word.
 _ORDINALS: Final = {
     "first": 1,
-    **_series(
-        "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth", start=3
-    ),
+    **_series("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth", start=3),
     **_series(
         "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth",
         start=13,
@@ -234,7 +218,7 @@ def _folded(plain: str) -> str:
     if _DIGIT.search(plain):
         plain = _CLOCK.sub(r"\1 \2m", _MINUS.sub(" \u2212 ", _PERCENT.sub("", plain)))
     if (" A" in plain or " a" in plain) and not plain.isupper():
-        plain = _LETTER_A.sub(_LETTER_A_TOKEN, plain)
+        plain = _LETTER_A.sub(_LETTER_A_MARK, plain)
     if plain.isascii():
         return plain.lower()
     # ß stays: in Maßen (within measure) is the opposite of in Massen (en masse).
@@ -261,27 +245,27 @@ def _compared(raw: Sequence[str]) -> list[str]:
 
 def _read(raw: Sequence[str], at: int) -> tuple[str, ...]:
     """What a token with a meaning of its own, at its place among the others, is compared as."""
-    token = raw[at]
+    word = raw[at]
     before = raw[at - 1] if at else ""
     after = raw[at + 1] if at + 1 < len(raw) else ""
-    if token in _ARTICLES:
-        return _article(token, before, after)
-    if token == "no":
+    if word in _ARTICLES:
+        return _article(word, before, after)
+    if word == "no":
         return _no(after, more=at + 2 < len(raw))
-    if token == "one":
+    if word == "one":
         return () if before == "no" else ("one",)
-    if token == "&":
+    if word == "&":
         return ("and",)
-    if "," in token and _THOUSANDS.fullmatch(token):
-        return (token.replace(",", ""),)
-    return _contraction(token, after)
+    if "," in word and _THOUSANDS.fullmatch(word):
+        return (word.replace(",", ""),)
+    return _contraction(word, after)
 
 
-def _article(token: str, before: str, after: str) -> tuple[str, ...]:
-    if after in _SCALES and token != "the":
+def _article(word: str, before: str, after: str) -> tuple[str, ...]:
+    if after in _SCALES and word != "the":
         return ("one",)
     if before in _ARTICLE_MATTERS or after in _ARTICLE_MATTERS or not after:
-        return ("the",) if token == "the" else ("a",)
+        return ("the",) if word == "the" else ("a",)
     return ()
 
 
@@ -356,9 +340,7 @@ def _below_thousand(words: Sequence[str]) -> tuple[int, int, bool]:
     return (value + more, linked + taken, ordinal) if taken else (value, used, False)
 
 
-def _words_only(
-    read: Callable[[Sequence[str]], tuple[int, int, bool]], words: Sequence[str]
-) -> tuple[int, int, bool]:
+def _words_only(read: Callable[[Sequence[str]], tuple[int, int, bool]], words: Sequence[str]) -> tuple[int, int, bool]:
     """Digits may open a number ('2 thousand'), but never go on with one ('two thousand 5')."""
     return (0, 0, False) if words and words[0].isdecimal() else read(words)
 
@@ -369,7 +351,7 @@ def _below_hundred(words: Sequence[str]) -> tuple[int, int, bool]:
         return _ORDINALS[first], 1, True
     if first in _CARDINALS:
         following = words[1] if len(words) > 1 else ""
-        if first in _TENS and 0 < _UNITS.get(following, 0):
+        if first in _TENS and _UNITS.get(following, 0) > 0:
             return _TENS[first] + _UNITS[following], 2, False
         if first in _TENS and 0 < _ORDINALS.get(following, 0) < 10:
             return _TENS[first] + _ORDINALS[following], 2, True

@@ -165,9 +165,7 @@ def test_identifiers_stay_whole() -> None:
         ("C++", "c++"),
     ],
 )
-def test_key_parts_are_compared_without_case_underscores_or_articles(
-    value: str, key: str
-) -> None:
+def test_key_parts_are_compared_without_case_underscores_or_articles(value: str, key: str) -> None:
     assert key_part(value) == key
 
 
@@ -180,9 +178,7 @@ def test_key_parts_are_compared_without_case_underscores_or_articles(
         ("joined \ud83d\ude00", "joined \U0001f600"),
     ],
 )
-def test_what_cannot_be_stored_becomes_a_visible_mark_and_is_reported(
-    text: str, stored: str
-) -> None:
+def test_what_cannot_be_stored_becomes_a_visible_mark_and_is_reported(text: str, stored: str) -> None:
     """C1: the bad character is replaced and the text says that it was cleaned."""
     assert clean(text) == (stored, True)
 
@@ -221,21 +217,14 @@ def test_only_english_is_read_as_english() -> None:
 
 def test_every_surface_variant_of_real_observations_is_found() -> None:
     """At least 97.5% of rule-made surface variants of real observations have the same normalised text."""
-    data = Path(
-        os.environ.get("PALIMPSEST_DATA")
-        or Path(__file__).resolve().parents[3] / "shared" / "data"
-    )
+    data = Path(os.environ.get("PALIMPSEST_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
     file = data / "pairs_locomo_perturbed.jsonl"
     if not file.exists():
-        pytest.skip(
-            "REAL DATA ABSENT: set PALIMPSEST_DATA to the folder of pairs_locomo_perturbed.jsonl"
-        )
+        pytest.skip("REAL DATA ABSENT: set PALIMPSEST_DATA to the folder of pairs_locomo_perturbed.jsonl")
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     variants = [row for row in rows if row["kind"] == "surface"]
     same = sum(normalised(row["a"]) == normalised(row["b"]) for row in variants)
     assert same >= 0.975 * len(variants) > 0
     assert not [
-        row["id"]
-        for row in rows
-        if row["label"] != "duplicate" and normalised(row["a"]) == normalised(row["b"])
+        row["id"] for row in rows if row["label"] != "duplicate" and normalised(row["a"]) == normalised(row["b"])
     ]
