@@ -1,0 +1,1 @@
+"""The review desk. One file per screen; each registers what it shows."""

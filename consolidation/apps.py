@@ -1,0 +1,10 @@
+"""Proposals, review and application as a Django app."""
+
+from django.apps import AppConfig
+
+
+class ConsolidationConfig(AppConfig):
+    """Plans, operations, verdicts."""
+
+    name = "consolidation"
+    verbose_name = "Review"

@@ -1,0 +1,301 @@
+"""Proposals and what became of them. Transitions are conditional updates; a trigger refuses every other (DESIGN 4, Life)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+
+from consolidation.operations import Approval, Kind, State
+from consolidation.operations import plan as plan_label
+from observations.models import ClockTimestamp, Scope
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+# The states an operation may be applied, rejected or go stale from.
+OPEN = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.APPROVED)
+
+
+def _choices(enum: Iterable[str]) -> list[tuple[str, str]]:
+    return [(str(member), str(member).replace("_", " ")) for member in enum]
+
+
+def _edge(to: str, related_name: str, *, null: bool = False) -> models.ForeignKey[models.Model, models.Model]:
+    """A foreign key whose constraint is the composite (id, scope) one of 0002_integrity (I5)."""
+    return models.ForeignKey(
+        to, on_delete=models.DO_NOTHING, db_constraint=False, related_name=related_name, null=null, blank=null
+    )
+
+
+class Policy(models.Model):
+    """What the planner may propose and the runner may do in the scopes of one pattern; the most specific pattern wins."""
+
+    pattern = models.CharField(max_length=200, unique=True)
+    body = models.JSONField(default=dict)  # consolidation.policy.Policy.to_dict(); absent fields take their defaults
+    version = models.IntegerField(default=1)
+    updated_at = models.DateTimeField(auto_now=True)
+    updated_by = models.CharField(max_length=150, blank=True, default="")
+
+    class Meta:
+        verbose_name_plural = "policies"
+
+    def __str__(self) -> str:
+        return self.pattern
+
+
+class Pause(models.Model):
+    """While a row stands, planning and applying refuse in its scope (or everywhere, without one); reads and writes go on."""
+
+    scope = models.OneToOneField(Scope, on_delete=models.PROTECT, null=True, blank=True, related_name="pause")
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    by = models.CharField(max_length=150)
+    reason = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        constraints = [UniqueConstraint(name="one_pause_everywhere", fields=["scope"], nulls_distinct=False)]
+
+    def __str__(self) -> str:
+        return f"pause of {self.scope_id or 'everything'}"
+
+    @classmethod
+    def standing(cls, *, scope_id: int | None = None) -> Pause | None:
+        """The pause that covers a scope (the global one first), or the global one; None when work may go on."""
+        return cls.objects.filter(Q(scope=None) | Q(scope_id=scope_id)).order_by(F("scope").asc(nulls_first=True)).first()
+
+
+class Plan(models.Model):
+    """The set of operations reviewed together: what one planning pass proposed for the scopes of a pattern."""
+
+    class State(models.TextChoices):
+        COMPLETE = "complete"  # every scope was planned
+        PARTIAL = "partial"  # at least one scope failed; `failures` says which and why
+        FAILED = "failed"  # no scope could be planned
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, blank=True, related_name="plans")
+    pattern = models.CharField(max_length=200)
+    created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
+    requested_by = models.CharField(max_length=150)
+    trigger = models.CharField(max_length=20)  # command, admin, schedule
+    window = models.CharField(max_length=40, blank=True, default="")  # schedule only: a run is unique by (pattern, window)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.COMPLETE)
+    figures = models.JSONField(default=dict)  # records read, pairs compared, blocks, missed estimate, seconds: numbers only
+    failures = models.JSONField(default=list)  # [{"scope": name, "error": one sentence}]
+    policies = models.JSONField(default=dict)  # scope id -> policy hash, the snapshot the plan was made under
+    explained_at = models.DateTimeField(null=True, blank=True)  # when somebody listed its skips
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(name="one_plan_per_window", fields=["pattern", "window"], condition=~Q(window="")),
+        ]
+        indexes = [models.Index(name="plan_newest", fields=["-id"])]
+
+    def __str__(self) -> str:
+        return plan_label(self.pk)
+
+
+class OperationQuerySet(models.QuerySet["Operation"]):
+    """Reads of operations."""
+
+    def awaiting_review(self) -> Self:
+        """What a person has to decide: needs_human, and skips that were skipped for a person (C7)."""
+        return self.filter(
+            Q(status=State.NEEDS_HUMAN) | Q(status=State.SKIPPED, approval=Approval.NEEDS_HUMAN)
+        )
+
+    def open(self) -> Self:
+        """Everything that is not yet applied, refused or stale."""
+        return self.filter(status__in=OPEN)
+
+    def approved_not_applied(self) -> Self:
+        """Decided by a person, not yet carried out."""
+        return self.filter(status=State.APPROVED)
+
+    def in_scopes_of(self, user: User | AnonymousUser) -> Self:
+        """Operations of the scopes a signed-in person may see."""
+        return self.filter(scope__in=Scope.objects.visible_to(user))
+
+
+class Operation(models.Model):
+    """One proposal and its life. Unique by (scope, op_id, generation): the same proposal planned again is the same row."""
+
+    op_id = models.CharField(max_length=40)
+    generation = models.IntegerField(default=1)
+    input_key = models.CharField(max_length=20)
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="operations")
+    kind = models.CharField(max_length=10, choices=_choices(Kind))
+    approval = models.CharField(max_length=11, choices=_choices(Approval))
+    status = models.CharField(max_length=11, choices=_choices(State))
+    reason = models.CharField(max_length=500)  # figures, ids and guard names; never memory text
+    skipped_reason = models.CharField(max_length=500, blank=True, default="")
+    score = models.FloatField(null=True)
+    keeper = _edge("observations.Observation", "+", null=True)
+    product = models.JSONField(default=dict)  # what the rule proposes: ids and figures
+    signals = models.JSONField(default=dict)  # keys that met, cosine per pair, guard verdicts: ids and figures
+    n_sources = models.IntegerField()
+    policy_hash = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
+    # The decision
+    decision = models.JSONField(default=dict)  # {"keep": id} | {"keep_both": [[id, from, to], ...]} | {"both_true": true}
+    decision_text = models.TextField(blank=True, default="")  # the right claim, when neither stays: memory text
+    decision_reason = models.CharField(max_length=500, blank=True, default="")
+    decided_by = models.CharField(max_length=150, blank=True, default="")
+    decided_at = models.DateTimeField(null=True, blank=True)
+    approved_digest = models.CharField(max_length=64, blank=True, default="")
+    approval_expires_at = models.DateTimeField(null=True, blank=True)
+    # What became of it
+    derived = _edge("observations.Observation", "+", null=True)
+    applied_at = models.DateTimeField(null=True, blank=True)
+    applied_by = models.CharField(max_length=150, blank=True, default="")
+    applied_digest = models.CharField(max_length=64, blank=True, default="")
+    undone_at = models.DateTimeField(null=True, blank=True)
+    undone_by = models.CharField(max_length=150, blank=True, default="")
+    outcome = models.CharField(max_length=500, blank=True, default="")  # why it is stale or failed: ids and figures
+
+    objects = OperationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(name="operation_once", fields=["scope", "op_id", "generation"]),
+            UniqueConstraint(name="operation_scope_id", fields=["id", "scope"]),
+            CheckConstraint(name="operation_kind", condition=Q(kind__in=list(Kind))),
+            CheckConstraint(name="operation_approval", condition=Q(approval__in=list(Approval))),
+            CheckConstraint(name="operation_status", condition=Q(status__in=list(State))),
+            CheckConstraint(name="operation_generation", condition=Q(generation__gte=1)),
+            CheckConstraint(
+                name="an_approval_is_whole",
+                condition=~Q(status="approved") | (Q(decided_at__isnull=False) & ~Q(decided_by="") & ~Q(approved_digest="")),
+            ),
+            CheckConstraint(
+                name="an_application_is_whole",
+                condition=~Q(status="applied") | (Q(applied_at__isnull=False) & ~Q(applied_by="") & ~Q(applied_digest="")),
+            ),
+            CheckConstraint(
+                name="a_person_decided",  # I17: nothing that needs a human is applied without one
+                condition=~Q(status="applied") | Q(approval="AUTO") | ~Q(decided_by=""),
+            ),
+        ]
+        indexes = [
+            models.Index(name="operation_queue", fields=["scope", "status", "kind", "-id"]),  # the review queue
+            models.Index(name="operation_op_id", fields=["op_id", "-generation"]),  # commands name one by its id
+            models.Index(name="operation_derived", fields=["scope", "derived"]),  # what produced this row
+        ]
+
+    def __str__(self) -> str:
+        return self.op_id
+
+
+class OperationSource(models.Model):
+    """One record an operation takes in: as it was when planned, and as it stood just before it was applied."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    operation = _edge("consolidation.Operation", "sources")
+    observation = _edge("observations.Observation", "operation_sources", null=True)
+    episode = _edge("observations.Episode", "operation_sources", null=True)
+    position = models.IntegerField()
+    planned_version = models.IntegerField()
+    planned_hash = models.CharField(max_length=64)
+    # Recorded at apply, restored by undo, never guessed
+    prior_status = models.CharField(max_length=12, blank=True, default="")
+    prior_superseded_by_id = models.BigIntegerField(null=True, blank=True)
+    prior_valid_from = models.DateTimeField(null=True, blank=True)
+    prior_valid_to = models.DateTimeField(null=True, blank=True)
+    applied_version = models.IntegerField(null=True, blank=True)  # the version the application left behind
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(name="source_position", fields=["scope", "operation", "position"]),
+            UniqueConstraint(name="source_observation_once", fields=["scope", "operation", "observation"]),
+            CheckConstraint(
+                name="source_is_one_row",
+                condition=Q(observation__isnull=True, episode__isnull=False)
+                | Q(observation__isnull=False, episode__isnull=True),
+            ),
+        ]
+        indexes = [models.Index(name="source_by_observation", fields=["scope", "observation"])]  # what touched this row
+
+    def __str__(self) -> str:
+        return f"source {self.pk}"
+
+
+class PlanItem(models.Model):
+    """One operation in one plan. `opened_at` is when a person first opened the item in that plan (R94, R116)."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="items")
+    operation = _edge("consolidation.Operation", "plan_items")
+    position = models.IntegerField()
+    opened_at = models.DateTimeField(null=True, blank=True)
+    opened_by = models.CharField(max_length=150, blank=True, default="")
+
+    class Meta:
+        constraints = [UniqueConstraint(name="plan_item_once", fields=["scope", "plan", "operation"])]
+        indexes = [models.Index(name="plan_items_in_order", fields=["plan", "position"])]  # the plan page
+
+    def __str__(self) -> str:
+        return f"item {self.pk}"
+
+
+class Consumption(models.Model):
+    """A source used up by one applied operation. The unique key is what lets only one of two appliers win (I4)."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    operation = _edge("consolidation.Operation", "consumptions")
+    observation = _edge("observations.Observation", "consumptions", null=True)
+    episode = _edge("observations.Episode", "consumptions", null=True)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(name="an_observation_is_consumed_once", fields=["scope", "observation"]),
+            UniqueConstraint(name="an_episode_is_consumed_once", fields=["scope", "episode"]),
+            CheckConstraint(
+                name="consumption_of_one_row",
+                condition=Q(observation__isnull=True, episode__isnull=False)
+                | Q(observation__isnull=False, episode__isnull=True),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"consumption {self.pk}"
+
+
+class VerdictQuerySet(models.QuerySet["Verdict"]):
+    """Pairs people have judged."""
+
+    def pairs(self, *, scope_id: int) -> frozenset[tuple[int, int]]:
+        """The (low id, high id) pairs of a scope that are never proposed together again."""
+        return frozenset(self.filter(scope_id=scope_id).values_list("low_id", "high_id"))
+
+
+class Verdict(models.Model):
+    """Two records are not the same claim: remembered for good, whatever is planned later."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    low = _edge("observations.Observation", "+")
+    high = _edge("observations.Observation", "+")
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    by = models.CharField(max_length=150)
+    operation = models.CharField(max_length=80)
+
+    objects = VerdictQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(name="verdict_once", fields=["scope", "low", "high"]),
+            CheckConstraint(name="verdict_in_order", condition=Q(low__lt=F("high"))),
+        ]
+
+    def __str__(self) -> str:
+        return f"verdict {self.pk}"
+
+
+def held(*, scope: Scope, now: datetime) -> str:
+    """Why nothing may be planned or applied in a scope right now: one clause, or empty."""
+    if scope.held(now=now):
+        until = f" until {scope.held_until:%Y-%m-%d}" if scope.held_until else ""
+        return f"scope is on hold{until}"
+    pause = Pause.standing(scope_id=scope.pk)
+    return f"paused by {pause.by}" if pause else ""

@@ -1,0 +1,10 @@
+"""The store as a Django app."""
+
+from django.apps import AppConfig
+
+
+class ObservationsConfig(AppConfig):
+    """Scopes, episodes, observations and what they rest on."""
+
+    name = "observations"
+    verbose_name = "Memory"
