@@ -1,7 +1,7 @@
 """PostgreSQL addresses as URLs, with the server behind TCP or behind a socket in a folder.
 
-Written by hand because the usual parsers lower-case the host, and a socket's folder is a host to libpq. The form written here is the one
-psycopg and psql read: the folder percent-encoded in the host's place.
+Written by hand because the usual parsers lower-case the host, and a socket's folder is a host to libpq. The form
+written here is the one psycopg and psql read: the folder percent-encoded in the host's place.
 """
 
 from urllib.parse import parse_qsl, quote, unquote
@@ -20,16 +20,15 @@ def socket_url(*, user: str, password: str, folder: str, database: str) -> str:
 
 
 def django_database(url: str) -> dict[str, object]:
-    """The entry for Django's DATABASES: HOST is a name, an address or the folder of a socket; the query's other words are OPTIONS.
+    """The entry for Django's DATABASES: HOST is a name, an address or the folder of a socket; the query's other words
+    are OPTIONS.
 
-    Reads postgresql://user:password@host:port/name?sslmode=require with any part left out, a percent-encoded folder as host, and a
-    folder given as ?host=. Raises BadDatabaseUrl.
+    Reads postgresql://user:password@host:port/name?sslmode=require with any part left out, a percent-encoded folder as
+    host, and a folder given as ?host=. Raises BadDatabaseUrl.
     """
     scheme, separator, rest = url.strip().partition("://")
     if not separator or scheme.lower() not in SCHEMES:
-        raise BadDatabaseUrl(
-            "DATABASE_URL must start with postgresql:// (only PostgreSQL with pgvector is supported)."
-        )
+        raise BadDatabaseUrl("DATABASE_URL must start with postgresql:// (only PostgreSQL with pgvector is supported).")
     address, _, query = rest.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     authority, _, name = address.partition("/")

@@ -1,7 +1,8 @@
 """Which account the servers run as, and what that account can reach.
 
-PostgreSQL refuses to run as root. Started by root, both servers drop to an unprivileged account that is there already; no account is
-created and no permission outside our own folder is changed: what the account cannot reach is copied to where it can.
+PostgreSQL refuses to run as root. Started by root, both servers drop to an unprivileged account that is there already;
+no account is created and no permission outside our own folder is changed: what the account cannot reach is copied to
+where it can.
 """
 
 import os
@@ -27,7 +28,8 @@ class Account:
 def for_servers(*, place: Path) -> Account | None:
     """The account to drop to, or None when this process is not root and the servers run as itself.
 
-    `place` is the servers' folder: when it is there already its owner is kept, because PostgreSQL refuses a folder of another account.
+    `place` is the servers' folder: when it is there already its owner is kept, because PostgreSQL refuses a folder of
+    another account.
     """
     if os.geteuid() != 0:
         return None
@@ -58,12 +60,14 @@ def _first_candidate() -> pwd.struct_passwd:
 
 
 def require_name() -> None:
-    """initdb looks its own account up by number and fails without a word of help when there is none (containers with --user)."""
+    """initdb looks its own account up by number and fails without a word of help when there is none (containers with
+    --user).
+    """
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         raise EmbeddedError(
-            f"PostgreSQL needs an account with a name, and number {os.geteuid()} has none in the system's account list: "
+            f"PostgreSQL needs an account with a name, and number {os.geteuid()} has none in the list of accounts: "
             "run as a listed account, or set DATABASE_URL and REDIS_URL."
         ) from None
 
@@ -77,19 +81,14 @@ def reachable(*, path: Path, account: Account | None) -> bool:
         return True
     own = path.stat()
     wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(own.st_mode) else 0)
-    return _allows(own, account, wanted) and traversable(
-        path=path.parent, account=account
-    )
+    return _allows(own, account, wanted) and traversable(path=path.parent, account=account)
 
 
 def traversable(*, path: Path, account: Account | None) -> bool:
     """Whether the account may search `path` and every folder above it."""
     if account is None:
         return True
-    return all(
-        _allows(folder.stat(), account, stat.S_IXOTH)
-        for folder in (path, *path.parents)
-    )
+    return all(_allows(folder.stat(), account, stat.S_IXOTH) for folder in (path, *path.parents))
 
 
 def _allows(entry: os.stat_result, account: Account, wanted: int) -> bool:

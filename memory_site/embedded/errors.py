@@ -31,22 +31,17 @@ def tail(*, log: Path, lines: int = TAIL_LINES) -> str:
 def failure(*, what: str, log: Path, place: Path) -> EmbeddedError:
     """The sentence for a server that did not start, with the end of its log.
 
-    A full disk is recognised by the servers' own words, because it is the one failure a person can repair without reading further.
+    A full disk is recognised by the servers' own words, because it is the one failure a person can repair without
+    reading further.
     """
     end = tail(log=log)
     if NO_SPACE in end:
         return no_space(place=place)
-    return EmbeddedError(
-        f"{what}; the end of its log {log}:\n{end}"
-        if end
-        else f"{what}; its log {log} is empty."
-    )
+    return EmbeddedError(f"{what}; the end of its log {log}:\n{end}" if end else f"{what}; its log {log} is empty.")
 
 
 def no_space(*, place: Path) -> EmbeddedError:
-    return EmbeddedError(
-        f"There is no space left on the disk that holds {place}: free some and start again."
-    )
+    return EmbeddedError(f"There is no space left on the disk that holds {place}: free some and start again.")
 
 
 def explain(*, error: OSError, place: Path) -> EmbeddedError:

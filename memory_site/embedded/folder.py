@@ -31,13 +31,12 @@ from memory_site.embedded.errors import EmbeddedError, explain
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 MARKER = "lock"
+_NEIGHBOURS = ("static",)  # collectstatic's folder may be here before we are
 RUNTIME_PREFIX = "plm-"
 _SOCKET_LIMIT = 100  # sun_path holds 104 bytes on macOS, 108 on Linux
 _LONGEST_SOCKET = len("/plm-12345678/.s.PGSQL.5432.lock")
-_PLAIN_PATH = re.compile(
-    r"[A-Za-z0-9/._-]+"
-)  # so that no server, URL or shell needs quoting for a socket
-_HOMES = ("/var/lib", "/var/tmp")
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")  # so that no server, URL or shell needs quoting for a socket
+_HOMES = ("/var/lib", "/var/tmp")  # noqa: S108 - a fresh private folder is made inside
 
 
 @dataclass(frozen=True)
@@ -114,19 +113,23 @@ def find(path: Path | None) -> DataFolder:
 
 
 def make(folder: DataFolder) -> None:
-    """Create the data folder when it is missing. A folder that is there keeps its permissions; one with other things in it is refused."""
+    """Create the data folder when it is missing. A folder that is there keeps its permissions; one with other things
+    in it is refused.
+    """
     path = folder.path
     try:
-        if path.is_dir() and any(path.iterdir()) and not folder.lock.exists():
+        if (
+            path.is_dir()
+            and not folder.lock.exists()
+            and any(entry.name not in _NEIGHBOURS for entry in path.iterdir())
+        ):
             raise EmbeddedError(
                 f"{path} holds other files and is not a data folder: choose an empty or a new one with --data-dir."
             )
         if not path.is_dir():
             path.mkdir(parents=True, mode=0o700)
             if os.geteuid() == 0:
-                path.chmod(
-                    0o711
-                )  # our own: the servers' account must pass through it to its own folder inside
+                path.chmod(0o711)  # our own: the servers' account must pass through it to its own folder inside
         folder.lock.touch(mode=0o600)
         folder.logs.mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
@@ -136,21 +139,17 @@ def make(folder: DataFolder) -> None:
 def settle(folder: DataFolder) -> Place:
     """Find or choose where the servers' data lives, make it, and say which account owns it. The caller holds `lock`.
 
-    Started by root, the servers run as another account. When that account cannot pass through the folders above the data folder (a
-    checkout in root's private home), the data goes to a folder of its own under /var/lib, else /var/tmp, and the data folder remembers
-    where. Opening somebody's home would be the alternative.
+    Started by root, the servers run as another account. When that account cannot pass through the folders above the
+    data folder (a checkout in root's private home), the data goes to a folder of its own under /var/lib, else
+    /var/tmp, and the data folder remembers where. Opening somebody's home would be the alternative.
     """
     recorded = _recorded(folder)
     if recorded is not None:
-        place = Place(
-            path=recorded, account=accounts.for_servers(place=recorded / "servers")
-        )
+        place = Place(path=recorded, account=accounts.for_servers(place=recorded / "servers"))
     else:
         account = accounts.for_servers(place=folder.path / "servers")
         at_home = accounts.traversable(path=folder.path, account=account)
-        place = Place(
-            path=folder.path if at_home else _move_out(folder, account), account=account
-        )
+        place = Place(path=folder.path if at_home else _move_out(folder, account), account=account)
     if place.account is None:
         accounts.require_name()
     place.binaries.mkdir(exist_ok=True, mode=0o755)
@@ -160,6 +159,12 @@ def settle(folder: DataFolder) -> Place:
             if place.account is not None:
                 os.chown(own, place.account.uid, place.account.gid)
     return place
+
+
+def cluster_of(folder: DataFolder) -> Path:
+    """Where the cluster is or would be, without touching anything."""
+    recorded = _recorded(folder)
+    return Place(path=recorded or folder.path, account=None).postgres
 
 
 def _recorded(folder: DataFolder) -> Path | None:
@@ -176,9 +181,7 @@ def _recorded(folder: DataFolder) -> Path | None:
 
 def _move_out(folder: DataFolder, account: Account | None) -> Path:
     for home in (Path(name) for name in _HOMES):
-        if os.access(home, os.W_OK) and accounts.traversable(
-            path=home, account=account
-        ):
+        if os.access(home, os.W_OK) and accounts.traversable(path=home, account=account):
             path = Path(tempfile.mkdtemp(prefix="palimpsest-", dir=home))
             path.chmod(0o711)
             write_private(path=folder.moved, text=f"{path}\n")
@@ -199,24 +202,15 @@ def make_runtime(*, account: Account | None) -> Path:
 
 def short_bases() -> list[Path]:
     """Folders for temporary things, the preferred one first."""
-    return list(
-        dict.fromkeys(
-            Path(name).resolve() for name in (tempfile.gettempdir(), "/tmp", "/var/tmp")
-        )
-    )
+    names = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - fresh private folders are made inside
+    return list(dict.fromkeys(Path(name).resolve() for name in names))
 
 
 def make_short(*, prefix: str, account: Account | None) -> Path:
     """A new private temporary folder with a short plain name, which the account can reach."""
     for base in short_bases():
-        short = len(
-            os.fsencode(base)
-        ) + _LONGEST_SOCKET <= _SOCKET_LIMIT and _PLAIN_PATH.fullmatch(str(base))
-        if (
-            short
-            and os.access(base, os.W_OK | os.X_OK)
-            and accounts.traversable(path=base, account=account)
-        ):
+        short = len(os.fsencode(base)) + _LONGEST_SOCKET <= _SOCKET_LIMIT and _PLAIN_PATH.fullmatch(str(base))
+        if short and os.access(base, os.W_OK | os.X_OK) and accounts.traversable(path=base, account=account):
             return Path(tempfile.mkdtemp(prefix=prefix, dir=base))
     raise EmbeddedError(
         "No temporary folder is fit for the servers' sockets: set TMPDIR to a short path that can be written."
@@ -246,11 +240,7 @@ def read_record(path: Path) -> dict[str, str]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return (
-        {key: value for key, value in content.items() if isinstance(value, str)}
-        if isinstance(content, dict)
-        else {}
-    )
+    return {key: value for key, value in content.items() if isinstance(value, str)} if isinstance(content, dict) else {}
 
 
 def write_record(*, path: Path, record: dict[str, str]) -> None:
@@ -274,9 +264,7 @@ def try_lock(path: Path, *, shared: bool = False) -> int | None:
     """Take an flock without waiting; the open descriptor is the lock, None means somebody else has it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(
-            descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
-        )
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None

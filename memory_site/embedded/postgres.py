@@ -1,7 +1,8 @@
 """PostgreSQL 18 with pgvector: made, started and stopped by its own programs, behind a socket only.
 
-The cluster is made under another name and renamed when whole, so a killed first start leaves nothing behind. Sort order is the
-built-in C.UTF-8, the same on every machine. Every connection needs a password. No statement and no text of a row reaches the log.
+The cluster is made under another name and renamed when whole, so a killed first start leaves nothing behind. Sort
+order is the built-in C.UTF-8, the same on every machine. Every connection needs a password. No statement and no text
+of a row reaches the log.
 """
 
 import contextlib
@@ -25,7 +26,8 @@ DATABASE = "palimpsest"
 EXTENSIONS = ("vector", "btree_gist", "pg_trgm")
 READY_SECONDS = 60.0
 
-# "log" sorts between "error" and "fatal": messages of single statements, which quote values, stay out; the server's own words stay in.
+# "log" sorts between "error" and "fatal": messages of single statements, which quote values, stay out; the server's own
+# words stay in.
 _SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -69,51 +71,31 @@ def check_version(data: Path) -> None:
 
 def available(binaries: Binaries) -> list[str]:
     """Those of EXTENSIONS this build has."""
-    return [
-        name
-        for name in EXTENSIONS
-        if (binaries.extensions / f"{name}.control").exists()
-    ]
+    return [name for name in EXTENSIONS if (binaries.extensions / f"{name}.control").exists()]
 
 
-def ensure(
-    *,
-    cluster: Cluster,
-    secrets: dict[str, str],
-    secrets_are_new: bool,
-    owner_creates_databases: bool,
-) -> None:
+def ensure(*, cluster: Cluster, secrets: dict[str, str], secrets_are_new: bool, owner_creates_databases: bool) -> None:
     """Make the cluster with its roles, extensions and database, or tell an existing one its new passwords."""
     check_version(cluster.data)
-    processes.await_departure(
-        folder=cluster.data, program="postgres", stop_signal=signal.SIGINT
-    )
-    (cluster.data / "postmaster.pid").unlink(
-        missing_ok=True
-    )  # nobody works here, whatever number it holds
+    processes.await_departure(folder=cluster.data, program="postgres", stop_signal=signal.SIGINT)
+    (cluster.data / "postmaster.pid").unlink(missing_ok=True)  # nobody works here, whatever number it holds
     if not cluster.data.is_dir():
         _make(cluster, secrets, owner_creates_databases)
     elif secrets_are_new:
-        _single(
-            cluster,
-            cluster.data,
-            [_password(role, secrets[key]) for role, key in _ROLES.items()],
-        )
+        _single(cluster, cluster.data, [_password(role, secrets[key]) for role, key in _ROLES.items()])
 
 
 _ROLES = {SUPERUSER: "superuser", OWNER: "owner", APP: "app"}
 
 
-def _make(
-    cluster: Cluster, secrets: dict[str, str], owner_creates_databases: bool
-) -> None:
+def _make(cluster: Cluster, secrets: dict[str, str], owner_creates_databases: bool) -> None:
     unfinished = cluster.data.with_name("pg.init")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         _initdb(cluster, unfinished, secrets["superuser"])
-        _single(
-            cluster, unfinished, _statements(cluster, secrets, owner_creates_databases)
-        )
+        _single(cluster, unfinished, _statements(cluster, secrets, owner_creates_databases), **_CARELESS)
+        if cluster.fsync:
+            _settle_on_disk(cluster, unfinished)
         unfinished.rename(cluster.data)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -131,43 +113,31 @@ def _initdb(cluster: Cluster, target: Path, password: str) -> None:
         "--builtin-locale",
         "C.UTF-8",
     ]
-    words += [
-        "--locale",
-        "C",
-        "--auth-local",
-        "scram-sha-256",
-        "--auth-host",
-        "scram-sha-256",
-        "--no-instructions",
-    ]
-    words += [] if cluster.fsync else ["--no-sync"]
+    words += ["--locale", "C", "--auth-local", "scram-sha-256", "--auth-host", "scram-sha-256", "--no-instructions"]
+    words += ["--no-sync"]  # `_settle_on_disk` does it once for everything
     with _password_file(cluster, password) as pwfile:
-        argv: list[str | Path] = [
-            cluster.binaries.postgres / "initdb",
-            "--pgdata",
-            target,
-            *words,
-            "--pwfile",
-            pwfile,
-        ]
+        argv: list[str | Path] = [cluster.binaries.postgres / "initdb", "--pgdata", target, *words, "--pwfile", pwfile]
         status = processes.run(
-            argv=argv,
-            log=cluster.log,
-            cwd=target.parent,
-            env=_environment(),
-            account=cluster.account,
+            argv=argv, log=cluster.log, cwd=target.parent, env=_environment(), account=cluster.account
         )
     if status != 0:
-        raise failure(
-            what=f"PostgreSQL's initdb failed (exit {status})",
-            log=cluster.log,
-            place=target.parent,
-        )
+        raise failure(what=f"PostgreSQL's initdb failed (exit {status})", log=cluster.log, place=target.parent)
+
+
+def _settle_on_disk(cluster: Cluster, data: Path) -> None:
+    """Make the new cluster survive a power cut, in one pass instead of at every step: 4 s less at a first start."""
+    method = ["--sync-method", "syncfs"] if processes.LINUX else []
+    argv: list[str | Path] = [cluster.binaries.postgres / "initdb", "--sync-only", *method, "--pgdata", data]
+    status = processes.run(argv=argv, log=cluster.log, cwd=data, env=_environment(), account=cluster.account)
+    if status != 0:
+        raise failure(what=f"PostgreSQL's new data could not be synced (exit {status})", log=cluster.log, place=data)
 
 
 @contextlib.contextmanager
 def _password_file(cluster: Cluster, password: str) -> Iterator[Path]:
-    """initdb reads the password after the change of account, which denies it /dev/stdin: a file of that account it is."""
+    """initdb reads the password after the change of account, which denies it /dev/stdin: a file of that account it
+    is.
+    """
     path = cluster.data.with_name("pw")
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -181,10 +151,10 @@ def _password_file(cluster: Cluster, password: str) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def _statements(
-    cluster: Cluster, secrets: dict[str, str], owner_creates_databases: bool
-) -> list[str]:
-    """Roles, the extensions in template1 (vector may be created by a superuser only), and the database, which inherits them."""
+def _statements(cluster: Cluster, secrets: dict[str, str], owner_creates_databases: bool) -> list[str]:
+    """Roles, the extensions in template1 (vector may be created by a superuser only), and the database, which
+    inherits them.
+    """
     extra = "CREATEDB" if owner_creates_databases else "NOCREATEDB"
     return [
         f"CREATE ROLE {OWNER} LOGIN NOSUPERUSER NOCREATEROLE {extra}",
@@ -200,7 +170,7 @@ def _password(role: str, password: str) -> str:
     return f"ALTER ROLE {role} PASSWORD '{password}'"
 
 
-def _single(cluster: Cluster, data: Path, statements: list[str]) -> None:
+def _single(cluster: Cluster, data: Path, statements: list[str], **more: str) -> None:
     """Run statements in single-user mode: as superuser, without a server that others could connect to."""
     program = cluster.binaries.postgres / "postgres"
     argv: list[str | Path] = [
@@ -209,24 +179,13 @@ def _single(cluster: Cluster, data: Path, statements: list[str]) -> None:
         "-j",
         "-D",
         data,
-        *_options(cluster, exit_on_error="on"),
+        *_options(cluster, exit_on_error="on", **more),
         "template1",
     ]
     text = "".join(f"{statement};\n\n" for statement in statements)
-    run = processes.run(
-        argv=argv,
-        log=cluster.log,
-        cwd=data,
-        env=_environment(),
-        account=cluster.account,
-        text=text,
-    )
+    run = processes.run(argv=argv, log=cluster.log, cwd=data, env=_environment(), account=cluster.account, text=text)
     if run != 0:
-        raise failure(
-            what=f"PostgreSQL could not set up its roles (exit {run})",
-            log=cluster.log,
-            place=data,
-        )
+        raise failure(what=f"PostgreSQL could not set up its roles (exit {run})", log=cluster.log, place=data)
 
 
 def _options(cluster: Cluster, **more: str) -> list[str]:
@@ -236,31 +195,24 @@ def _options(cluster: Cluster, **more: str) -> list[str]:
         "unix_socket_directories": str(cluster.sockets),
         **more,
     }
-    return [
-        word for name, value in settings.items() for word in ("-c", f"{name}={value}")
-    ]
+    return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
 
 
 def _environment() -> dict[str, str]:
-    """No PG* variable of the caller's (PGDATA, PGOPTIONS, PGHOST) may steer our server; messages in English, we read them."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "HOME")
-    }
+    """No PG* variable of the caller's (PGDATA, PGOPTIONS, PGHOST) may steer our server; messages in English, we read
+    them.
+    """
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "HOME")}
     return {**kept, "LC_ALL": "C", "TZ": "UTC"}
 
 
 def start(*, cluster: Cluster) -> processes.Child:
-    """Start the server in the foreground as our child. SIGINT is its fast stop: no waiting for clients, a clean checkpoint."""
+    """Start the server in the foreground as our child. SIGINT is its fast stop: no waiting for clients, a clean
+    checkpoint.
+    """
     return processes.start(
         name="postgres",
-        argv=[
-            cluster.binaries.postgres / "postgres",
-            "-D",
-            cluster.data,
-            *_options(cluster),
-        ],
+        argv=[cluster.binaries.postgres / "postgres", "-D", cluster.data, *_options(cluster)],
         log=cluster.log,
         cwd=cluster.data,
         env=_environment(),
@@ -271,50 +223,27 @@ def start(*, cluster: Cluster) -> processes.Child:
 
 
 def await_ready(
-    *,
-    cluster: Cluster,
-    child: processes.Child,
-    interrupted: Callable[[], None],
-    seconds: float = READY_SECONDS,
+    *, cluster: Cluster, child: processes.Child, interrupted: Callable[[], None], seconds: float = READY_SECONDS
 ) -> None:
     """Wait until the server itself has written "ready" into its pid file, as pg_ctl does. Raises EmbeddedError."""
     deadline = time.monotonic() + seconds
     while not _is_ready(cluster, child):
         interrupted()
         if (status := child.ended()) is not None:
-            raise failure(
-                what=f"PostgreSQL ended while starting (exit {status})",
-                log=cluster.log,
-                place=cluster.data,
-            )
+            raise failure(what=f"PostgreSQL ended while starting (exit {status})", log=cluster.log, place=cluster.data)
         if time.monotonic() > deadline:
-            raise failure(
-                what=f"PostgreSQL was not ready within {seconds:.0f} s",
-                log=cluster.log,
-                place=cluster.data,
-            )
+            raise failure(what=f"PostgreSQL was not ready within {seconds:.0f} s", log=cluster.log, place=cluster.data)
         time.sleep(0.01)
 
 
 def _is_ready(cluster: Cluster, child: processes.Child) -> bool:
     try:
-        lines = (
-            (cluster.data / "postmaster.pid")
-            .read_text(encoding="utf-8", errors="replace")
-            .splitlines()
-        )
+        lines = (cluster.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return False
-    return (
-        len(lines) >= 8 and lines[0] == str(child.pid) and lines[7].strip() == "ready"
-    )
+    return len(lines) >= 8 and lines[0] == str(child.pid) and lines[7].strip() == "ready"
 
 
 def url(*, role: str, cluster: Cluster, secrets: dict[str, str]) -> str:
     """The address of the database for one of the three roles."""
-    return socket_url(
-        user=role,
-        password=secrets[_ROLES[role]],
-        folder=str(cluster.sockets),
-        database=DATABASE,
-    )
+    return socket_url(user=role, password=secrets[_ROLES[role]], folder=str(cluster.sockets), database=DATABASE)

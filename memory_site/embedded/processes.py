@@ -1,8 +1,9 @@
 """Child processes that never outlive their parent, and the question who is still alive.
 
-Every child gets a session of its own, so a Ctrl-C in the terminal reaches only the parent, which stops the children in order. On Linux
-each child also asks the kernel for a signal when its parent dies (PR_SET_PDEATHSIG), after the change of account, which would clear it.
-The kernel watches the thread that started the child: start children from a thread that lives as long as they should.
+Every child gets a session of its own, so a Ctrl-C in the terminal reaches only the parent, which stops the children in
+order. On Linux each child also asks the kernel for a signal when its parent dies (PR_SET_PDEATHSIG), after the change
+of account, which would clear it. The kernel watches the thread that started the child: start children from a thread
+that lives as long as they should.
 """
 
 import contextlib
@@ -24,11 +25,14 @@ LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if LINUX else None
 _PROC = Path("/proc")
+HURRIED_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Child:
-    """A started process. `stop_signal` asks it to end, and is also what it gets when its parent dies; `grace` is in seconds."""
+    """A started process. `stop_signal` asks it to end, and is also what it gets when its parent dies; `grace` is in
+    seconds.
+    """
 
     name: str
     process: subprocess.Popen[bytes]
@@ -60,9 +64,7 @@ def start(
     """Start a child with its output appended to `log`. Raises EmbeddedError when it cannot be started at all."""
     with log.open("ab") as output:
         process = _popen(argv, output, cwd, env, account, stop_signal, pass_fds)
-    return Child(
-        name=name, process=process, log=log, stop_signal=stop_signal, grace=grace
-    )
+    return Child(name=name, process=process, log=log, stop_signal=stop_signal, grace=grace)
 
 
 def run(
@@ -76,9 +78,7 @@ def run(
 ) -> int:
     """Run a short command to its end with `text` on its standard input; returns the exit status."""
     with log.open("ab") as output:
-        process = _popen(
-            argv, output, cwd, env, account, signal.SIGKILL, (), stdin=subprocess.PIPE
-        )
+        process = _popen(argv, output, cwd, env, account, signal.SIGKILL, (), stdin=subprocess.PIPE)
         process.communicate(text.encode())
     return process.returncode
 
@@ -94,7 +94,7 @@ def _popen(
     stdin: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603 - verified programs and our own Python
             [str(part) for part in argv],
             stdin=stdin,
             stdout=output,
@@ -107,38 +107,35 @@ def _popen(
             umask=0o077,
             start_new_session=True,
             pass_fds=pass_fds,
-            preexec_fn=_die_with(parent=os.getpid(), death_signal=death_signal),  # noqa: PLW1509 - one system call, nothing that locks
+            preexec_fn=_die_with(parent=os.getpid(), death_signal=death_signal),  # one system call, nothing that locks
         )
     except (OSError, subprocess.SubprocessError) as error:
         who = f" as the account {account.name}" if account else ""
         raise EmbeddedError(f"{argv[0]} cannot be started{who}: {error}.") from error
 
 
-def _die_with(
-    *, parent: int, death_signal: signal.Signals
-) -> Callable[[], None] | None:
+def _die_with(*, parent: int, death_signal: signal.Signals) -> Callable[[], None] | None:
     if _LIBC is None:
         return None
     prctl = _LIBC.prctl
 
     def ask_kernel() -> None:
         prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
-        if (
-            os.getppid() != parent
-        ):  # the parent died between fork and prctl: nobody would send the signal
+        if os.getppid() != parent:  # the parent died between fork and prctl: nobody would send the signal
             os._exit(1)
 
     return ask_kernel
 
 
-def stop(*, child: Child, grace: float | None = None) -> int:
-    """Ask the child to end, kill it after its grace, and sweep what is left of its session; returns the exit status."""
+def stop(*, child: Child, hurried: Callable[[], bool] = lambda: False) -> int:
+    """Ask the child to end, kill it after its grace, and sweep what is left of its session; returns the exit status.
+
+    Once `hurried` says so, the grace is at most HURRIED_SECONDS from then on.
+    """
     if child.ended() is None:
         with contextlib.suppress(ProcessLookupError):
             child.process.send_signal(child.stop_signal)
-        try:
-            child.process.wait(timeout=child.grace if grace is None else grace)
-        except subprocess.TimeoutExpired:
+        if not _ended_in_time(child, hurried):
             child.process.kill()
     status = child.process.wait()
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -146,16 +143,21 @@ def stop(*, child: Child, grace: float | None = None) -> int:
     return status
 
 
+def _ended_in_time(child: Child, hurried: Callable[[], bool]) -> bool:
+    deadline, in_a_hurry = time.monotonic() + child.grace, False
+    while child.ended() is None:
+        if not in_a_hurry and hurried():
+            deadline, in_a_hurry = min(deadline, time.monotonic() + HURRIED_SECONDS), True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def birth(*, pid: int) -> str | None:
     """A mark that tells this process from a later one with the same number; None when it is gone or a zombie."""
     if not LINUX:
-        listed = subprocess.run(
-            ["ps", "-o", "stat=,lstart=", "-p", str(pid)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        line = listed.stdout.strip()
+        line = _output("/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)).strip()
         return line.split(None, 1)[1] if line and not line.startswith("Z") else None
     try:
         fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
@@ -164,35 +166,34 @@ def birth(*, pid: int) -> str | None:
     return None if fields[0] in (b"Z", b"X") else fields[19].decode()
 
 
+def _output(*argv: str) -> str:
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout  # noqa: S603 - fixed programs
+
+
 def working_in(*, folder: Path, program: str) -> list[int]:
     """Live processes whose working folder is `folder`: both servers change into their data and stay there.
 
-    This, not the number in a pid file, says whether a server is still at work: numbers are used again after a reboot, name zombies
-    under a PID 1 that does not reap, and may be cut short. Without /proc (macOS) processes are found by their command line.
+    This, not the number in a pid file, says whether a server is still at work: numbers are used again after a reboot,
+    name zombies under a PID 1 that does not reap, and may be cut short. Without /proc (macOS) processes are found by
+    their command line.
     """
     if not LINUX:
-        listed = subprocess.run(
-            ["pgrep", "-f", f"{program}.*{folder}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return [int(pid) for pid in listed.stdout.split()]
+        listed = _output("/bin/ps", "-Awwo", "pid=,command=").splitlines()
+        return [int(line.split()[0]) for line in listed if program in line and str(folder) in line]
     found = []
     for entry in _PROC.iterdir():
         with contextlib.suppress(OSError):
-            here = entry.name.isdigit() and os.readlink(entry / "cwd") == str(folder)
-            if here and program in os.readlink(entry / "exe"):
+            here = entry.name.isdigit() and (entry / "cwd").readlink() == folder
+            if here and program in (entry / "exe").readlink().name:
                 found.append(int(entry.name))
     return found
 
 
-def await_departure(
-    *, folder: Path, program: str, stop_signal: signal.Signals, patience: float = 5.0
-) -> None:
+def await_departure(*, folder: Path, program: str, stop_signal: signal.Signals, patience: float = 5.0) -> None:
     """Wait until nothing of `program` works in `folder`: first patiently, then asking, then by force.
 
-    After a kill -9 of the supervisor a server is for a moment still writing its last checkpoint. The caller holds the folder's lock.
+    After a kill -9 of the supervisor a server is for a moment still writing its last checkpoint. The caller holds the
+    folder's lock.
     """
     for sent in (None, stop_signal, signal.SIGKILL):
         if sent is not None:
@@ -207,3 +208,13 @@ def await_departure(
     raise EmbeddedError(
         f"An old {program} still works in {folder} and cannot be stopped: stop it by hand and start again."
     )
+
+
+def marked(*, mark: str) -> list[int]:
+    """Live processes with `mark` in their environment: a child and whatever it has forked. Empty without /proc."""
+    found = []
+    for entry in _PROC.glob("[0-9]*") if LINUX else ():
+        with contextlib.suppress(OSError):
+            if mark.encode() in (entry / "environ").read_bytes() and birth(pid=int(entry.name)) is not None:
+                found.append(int(entry.name))
+    return found

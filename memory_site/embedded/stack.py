@@ -1,6 +1,7 @@
 """The two servers together, started for a data folder or thrown away after a test run.
 
-DATABASE_URL and REDIS_URL in the environment stand for servers of the user's own: for each that is set, the embedded one is not started.
+DATABASE_URL and REDIS_URL in the environment stand for servers of the user's own: for each that is set, the embedded
+one is not started.
 """
 
 import contextlib
@@ -49,14 +50,14 @@ class Servers:
 
 @dataclass(frozen=True)
 class Wishes:
-    """How servers are started. `interrupted` is called while waiting and may raise; `announce` is told the sockets' folder before
-    anything runs in it, so that it can be recorded and removed after a crash."""
+    """How servers are started. `interrupted` is called while waiting and may raise; `announce` is told the sockets'
+    folder before anything runs in it, so that it can be recorded and removed after a crash."""
 
     environ: Mapping[str, str]
     fsync: bool = True
     owner_creates_databases: bool = False
     interrupted: Callable[[], None] = lambda: None
-    announce: Callable[[Path], None] = lambda runtime: None
+    announce: Callable[[Path], None] = lambda _runtime: None
 
 
 def overlay(*, urls: Urls, environ: Mapping[str, str]) -> Urls:
@@ -64,12 +65,7 @@ def overlay(*, urls: Urls, environ: Mapping[str, str]) -> Urls:
     database_url, redis_url = environ.get("DATABASE_URL"), environ.get("REDIS_URL")
     if database_url:
         owner_url = environ.get("MIGRATE_DATABASE_URL") or database_url
-        urls = replace(
-            urls,
-            database_url=database_url,
-            migrate_database_url=owner_url,
-            superuser_url=None,
-        )
+        urls = replace(urls, database_url=database_url, migrate_database_url=owner_url, superuser_url=None)
     return replace(urls, redis_url=redis_url) if redis_url else urls
 
 
@@ -85,25 +81,13 @@ def start_servers(*, data: DataFolder, wishes: Wishes) -> Servers:
     """
     try:
         place = folder.settle(data)
-        servers = Servers(
-            place=place,
-            runtime=folder.make_runtime(account=place.account),
-            urls=Urls("", "", ""),
-        )
+        servers = Servers(place=place, runtime=folder.make_runtime(account=place.account), urls=Urls("", "", ""))
     except OSError as error:
         raise explain(error=error, place=data.path) from error
     try:
         wishes.announce(servers.runtime)
-        waits = (
-            []
-            if wishes.environ.get("DATABASE_URL")
-            else [_start_postgres(data, servers, wishes)]
-        )
-        waits += (
-            []
-            if wishes.environ.get("REDIS_URL")
-            else [_start_valkey(data, servers, wishes)]
-        )
+        waits = [] if wishes.environ.get("DATABASE_URL") else [_start_postgres(data, servers, wishes)]
+        waits += [] if wishes.environ.get("REDIS_URL") else [_start_valkey(data, servers, wishes)]
         for wait in waits:
             wait()
     except BaseException as error:
@@ -115,7 +99,7 @@ def start_servers(*, data: DataFolder, wishes: Wishes) -> Servers:
     return servers
 
 
-def _fresh_log(data: DataFolder, name: str) -> Path:
+def fresh_log(data: DataFolder, name: str) -> Path:
     """An empty log; the one of the start before is kept beside it."""
     log = data.logs / f"{name}.log"
     if log.exists():
@@ -124,16 +108,11 @@ def _fresh_log(data: DataFolder, name: str) -> Path:
     return log
 
 
-def _start_postgres(
-    data: DataFolder, servers: Servers, wishes: Wishes
-) -> Callable[[], None]:
+def _start_postgres(data: DataFolder, servers: Servers, wishes: Wishes) -> Callable[[], None]:
     place = servers.place
     postgres.check_version(place.postgres)
     programs = binaries.provide(
-        source=binaries.POSTGRES,
-        account=place.account,
-        copies=place.binaries,
-        cache=data.verified,
+        source=binaries.POSTGRES, account=place.account, copies=place.binaries, cache=data.verified
     )
     secrets, are_new = folder.passwords(data)
     cluster = postgres.Cluster(
@@ -141,7 +120,7 @@ def _start_postgres(
         sockets=servers.runtime,
         binaries=programs,
         account=place.account,
-        log=_fresh_log(data, "postgres"),
+        log=fresh_log(data, "postgres"),
         fsync=wishes.fsync,
     )
     postgres.ensure(
@@ -155,59 +134,45 @@ def _start_postgres(
     servers.urls = replace(
         servers.urls,
         database_url=postgres.url(role=postgres.APP, cluster=cluster, secrets=secrets),
-        migrate_database_url=postgres.url(
-            role=postgres.OWNER, cluster=cluster, secrets=secrets
-        ),
-        superuser_url=postgres.url(
-            role=postgres.SUPERUSER, cluster=cluster, secrets=secrets
-        ),
+        migrate_database_url=postgres.url(role=postgres.OWNER, cluster=cluster, secrets=secrets),
+        superuser_url=postgres.url(role=postgres.SUPERUSER, cluster=cluster, secrets=secrets),
     )
-    return lambda: postgres.await_ready(
-        cluster=cluster, child=child, interrupted=wishes.interrupted
-    )
+    return lambda: postgres.await_ready(cluster=cluster, child=child, interrupted=wishes.interrupted)
 
 
-def _start_valkey(
-    data: DataFolder, servers: Servers, wishes: Wishes
-) -> Callable[[], None]:
+def _start_valkey(data: DataFolder, servers: Servers, wishes: Wishes) -> Callable[[], None]:
     place = servers.place
     broker = valkey.Broker(
         data=place.valkey,
         socket=servers.runtime / "valkey.sock",
         binaries=binaries.provide(
-            source=binaries.VALKEY,
-            account=place.account,
-            copies=place.binaries,
-            cache=data.verified,
+            source=binaries.VALKEY, account=place.account, copies=place.binaries, cache=data.verified
         ),
         account=place.account,
-        log=_fresh_log(data, "valkey"),
+        log=fresh_log(data, "valkey"),
         fsync=wishes.fsync,
     )
     child = valkey.start(broker=broker)
     servers.children.append(child)
     servers.urls = replace(servers.urls, redis_url=valkey.url(broker=broker))
-    return lambda: valkey.await_ready(
-        broker=broker, child=child, interrupted=wishes.interrupted
-    )
+    return lambda: valkey.await_ready(broker=broker, child=child, interrupted=wishes.interrupted)
 
 
 @contextlib.contextmanager
 def ephemeral(fsync: bool = False) -> Iterator[Urls]:
-    """A stack of its own in a temporary folder, removed afterwards; the owner's role may create databases. For test suites.
+    """A stack of its own in a temporary folder, removed afterwards; the owner's role may create databases. For test
+    suites.
 
-    The servers are children of the calling process and end when the calling thread does, however it ends: call it from the main
-    thread. With `fsync` the servers keep their promises on a power cut, for tests of durability. Raises EmbeddedError.
+    The servers are children of the calling process and end when the calling thread does, however it ends: call it from
+    the main thread. With `fsync` the servers keep their promises on a power cut, for tests of durability. Raises
+    EmbeddedError.
     """
     environ = dict(os.environ)
     if nothing_to_start(environ=environ):
         yield overlay(urls=Urls("", "", ""), environ=environ)
         return
     sweep()
-    base = folder.make_short(
-        prefix=EPHEMERAL_PREFIX,
-        account=accounts.for_servers(place=Path("/nonexistent")),
-    )
+    base = folder.make_short(prefix=EPHEMERAL_PREFIX, account=accounts.for_servers(place=Path("/nonexistent")))
     if os.geteuid() == 0:
         base.chmod(0o711)
     data = DataFolder(path=base)
@@ -220,9 +185,7 @@ def ephemeral(fsync: bool = False) -> Iterator[Urls]:
             environ=environ,
             fsync=fsync,
             owner_creates_databases=True,
-            announce=lambda runtime: folder.write_private(
-                path=data.state, text=json.dumps({"runtime": str(runtime)})
-            ),
+            announce=lambda runtime: folder.write_private(path=data.state, text=json.dumps({"runtime": str(runtime)})),
         )
         servers = start_servers(data=data, wishes=wishes)
         try:
@@ -239,10 +202,7 @@ def sweep() -> None:
     for base in folder.short_bases():
         for path in base.glob(f"{EPHEMERAL_PREFIX}*"):
             with contextlib.suppress(OSError):
-                if (
-                    path.stat().st_uid == os.geteuid()
-                    and time.time() - path.stat().st_mtime > _SWEEP_AFTER
-                ):
+                if path.stat().st_uid == os.geteuid() and time.time() - path.stat().st_mtime > _SWEEP_AFTER:
                     _remove_abandoned(DataFolder(path=path))
 
 

@@ -32,9 +32,7 @@ class Broker:
 
 def start(*, broker: Broker) -> processes.Child:
     """Start the server in the foreground as our child, after any predecessor has left the folder."""
-    processes.await_departure(
-        folder=broker.data, program="valkey-server", stop_signal=signal.SIGTERM
-    )
+    processes.await_departure(folder=broker.data, program="valkey-server", stop_signal=signal.SIGTERM)
     broker.socket.unlink(missing_ok=True)
     settings = {
         "--port": "0",
@@ -60,28 +58,16 @@ def start(*, broker: Broker) -> processes.Child:
 
 
 def await_ready(
-    *,
-    broker: Broker,
-    child: processes.Child,
-    interrupted: Callable[[], None],
-    seconds: float = READY_SECONDS,
+    *, broker: Broker, child: processes.Child, interrupted: Callable[[], None], seconds: float = READY_SECONDS
 ) -> None:
     """Wait until the server answers PING; while it loads its file it answers -LOADING. Raises EmbeddedError."""
     deadline = time.monotonic() + seconds
     while _ping(broker.socket) != b"+PONG":
         interrupted()
         if (status := child.ended()) is not None:
-            raise failure(
-                what=f"Valkey ended while starting (exit {status})",
-                log=broker.log,
-                place=broker.data,
-            )
+            raise failure(what=f"Valkey ended while starting (exit {status})", log=broker.log, place=broker.data)
         if time.monotonic() > deadline:
-            raise failure(
-                what=f"Valkey was not ready within {seconds:.0f} s",
-                log=broker.log,
-                place=broker.data,
-            )
+            raise failure(what=f"Valkey was not ready within {seconds:.0f} s", log=broker.log, place=broker.data)
         time.sleep(0.01)
 
 
