@@ -295,7 +295,7 @@ def test_no_template_shows_through() -> None:
 def test_no_machine_path_or_absolute_year_is_in_a_text() -> None:
     """Times are relative to now, so a year in a text would become wrong by itself."""
     for row in rows():
-        assert not re.search(r"\b20[123]\d\b|/home/|/root/|/tmp/", taken(row, "text", str)), row["id"]
+        assert not re.search(r"\b20[123]\d\b|(?:^|\s)/\w+/", taken(row, "text", str)), row["id"]
 
 
 def strings_in(value: object) -> Iterator[str]:
