@@ -1,0 +1,416 @@
+"""What a rule may propose, how it is identified, and how a plan is printed.
+
+Plain values: nothing here reads a store, a clock or a policy. An operation is data with one interpreter, the runner.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+
+
+class Kind(StrEnum):
+    """What an operation does (DESIGN 4, R61)."""
+
+    MERGE = "merge"  # several rows that say one thing become one new row; the sources are archived
+    PROMOTE = "promote"  # what independent episodes agree on becomes an observation
+    COMPACT = "compact"  # episodes become a summary; the episodes are archived
+    SUPERSEDE = "supersede"  # a person decides between the live values of one subject and predicate
+    ARCHIVE = "archive"  # decayed rows leave the reads
+    PRUNE = "prune"  # rows are erased after a grace period, by explicit retention or as used-up sources
+    ALIAS = "alias"  # two subjects are one entity
+    FORGET = "forget"  # a person asked for it; erases the closure
+
+
+class Approval(StrEnum):
+    """Who has to agree before an operation may be applied."""
+
+    AUTO = "AUTO"  # nobody item by item: applied when a person applies the plan
+    NEEDS_HUMAN = "NEEDS_HUMAN"  # a person, item by item
+    NEVER = "NEVER"  # nobody can: shown with its reason, never applied
+
+
+class State(StrEnum):
+    """Where an operation stands (DESIGN 4, Life). The last five are final for a generation."""
+
+    PLANNED = "planned"  # AUTO, waiting for a person to apply the plan
+    NEEDS_HUMAN = "needs_human"  # waiting for a decision
+    SKIPPED = "skipped"  # a rule refused it; the reason is kept. Still decidable when its approval is NEEDS_HUMAN (C7)
+    APPROVED = "approved"  # decided, not applied yet
+    APPLIED = "applied"  # done, can be undone
+    REJECTED = "rejected"  # a person said no
+    DISTINCT = "distinct"  # a person said: these are different; remembered for good
+    UNDONE = "undone"  # applied and taken back
+    STALE = "stale"  # its sources or the policy changed since planning
+    FAILED = "failed"  # applying it failed and nothing was written
+
+
+class Prefix(StrEnum):
+    """The display prefixes of ids; the stored ids are plain numbers."""
+
+    OBSERVATION = "obs"
+    EPISODE = "ep"
+    PLAN = "plan"
+
+
+def obs(number: int) -> str:
+    """How an observation's id is shown."""
+    return f"{Prefix.OBSERVATION}_{number}"
+
+
+def ep(number: int) -> str:
+    """How an episode's id is shown."""
+    return f"{Prefix.EPISODE}_{number}"
+
+
+def plan(number: int) -> str:
+    """How a plan's id is shown."""
+    return f"{Prefix.PLAN}_{number}"
+
+
+def number_of(*, shown: str, prefix: Prefix) -> int:
+    """The plain id behind a shown one; the bare number is understood too.
+
+    Raises ValueError with a sentence for anything else.
+    """
+    found = re.fullmatch(rf"(?:{prefix}_)?([1-9][0-9]{{0,18}})", shown.strip(), re.ASCII)
+    if found is None:
+        raise ValueError(f"{visible(shown)!r} is not an id of the form {prefix}_123.")
+    return int(found.group(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rule's output, not stored yet. `reason` and `signals` hold ids, figures and guard names, never memory text."""
+
+    kind: Kind
+    scope_id: int
+    sources: tuple[int, ...]  # ids of the rows it consumes: unique, ascending
+    approval: Approval
+    reason: str
+    score: float | None = None  # merge: the lowest similarity to the keeper (R70)
+    skipped_reason: str = ""  # not empty: a rule refused it, and why
+    keeper: int | None = None  # the source whose text the product carries
+    product: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    signals: Mapping[str, Json] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a proposal that no runner could interpret: a rule that builds one has a bug."""
+        if not self.sources or list(self.sources) != sorted(set(self.sources)):
+            raise ValueError("A proposal needs its source ids, each once and in ascending order.")
+        if self.keeper is not None and self.keeper not in self.sources:
+            raise ValueError("The keeper of a proposal must be one of its sources.")
+        if self.approval is Approval.NEVER and not self.skipped_reason:
+            raise ValueError("A proposal that may never be applied must say why it is skipped.")
+
+    @property
+    def auto(self) -> bool:
+        """R64: automatic by its approval class and not skipped."""
+        return self.approval is Approval.AUTO and not self.skipped_reason
+
+    @property
+    def state(self) -> State:
+        """The state it is first stored in."""
+        if self.skipped_reason:
+            return State.SKIPPED
+        return State.PLANNED if self.approval is Approval.AUTO else State.NEEDS_HUMAN
+
+    @property
+    def appliable(self) -> bool:
+        """True when it would change memory as it stands. A plan holds at most one such proposal per record."""
+        return not self.skipped_reason
+
+    @property
+    def awaits_review(self) -> bool:
+        """True when a person is asked: needs_human, or skipped but still for a person to see (C7)."""
+        return self.approval is Approval.NEEDS_HUMAN
+
+    @property
+    def input_key(self) -> str:
+        """The sources' own id (R59, golden): blake2b over kind and the sorted display ids. Not unique per product."""
+        return input_key(kind=self.kind, sources=[obs(source) for source in self.sources])
+
+    @property
+    def id(self) -> str:
+        """The operation's id: kind, scope, sorted sources and the product's discriminator, no versions (DESIGN 4)."""
+        parts = [self.kind.value, str(self.scope_id), *map(str, self.sources)]
+        return operation_id(parts=[*parts, str(self.product.get("discriminator", ""))])
+
+
+def input_key(*, kind: Kind, sources: Iterable[str]) -> str:
+    """R59: "op_" and 8 bytes of blake2b over kind and sorted sources, joined by '|', in hex."""
+    joined = "|".join([kind.value, *sorted(sources)])
+    return "op_" + hashlib.blake2b(joined.encode(), digest_size=8).hexdigest()
+
+
+def operation_id(*, parts: Sequence[str]) -> str:
+    """128 bits of blake2b over length-prefixed parts: no two lists of parts read the same (R59 joined by '|' can)."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        raw = part.encode()
+        hashed.update(len(raw).to_bytes(8, "big") + raw)
+    return "op_" + hashed.hexdigest()
+
+
+def canonical(value: Json) -> bytes:
+    """JSON in one spelling: sorted keys, no spaces, UTF-8. Raises ValueError on NaN and infinity."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One source as the reviewer saw it."""
+
+    id: int
+    version: int
+    status: str
+    content_hash: str  # sha256 of the text, hex
+
+
+def digest(
+    *, operation: str, generation: int, kind: Kind, decision: Mapping[str, Json], sources: Iterable[Shown], policy: str
+) -> str:
+    """sha256, hex, of exactly what was shown; apply computes it again under lock (DESIGN 4, I17, I18).
+
+    `decision` is the product and what the person chose, `policy` the policy's hash. The order of sources is irrelevant.
+    """
+    rows: list[Json] = [
+        [source.id, source.version, source.status, source.content_hash]
+        for source in sorted(sources, key=lambda source: source.id)
+    ]
+    shown: dict[str, Json] = {
+        "operation": operation,
+        "generation": generation,
+        "kind": kind.value,
+        "decision": decision,
+        "sources": rows,
+        "policy": policy,
+    }
+    return hashlib.sha256(canonical(shown)).hexdigest()
+
+
+# --- text that may be hostile ----------------------------------------------------------------------------------------
+
+# Printable to Python, invisible or blank to a reader: fillers, variation selectors, joiners, the braille blank.
+_BLANK: Final = frozenset(
+    map(chr, [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, 0xFFA0])
+) | frozenset(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
+_MARKS_SHOWN: Final = 3  # more combining marks than that on one letter paint over the lines around it
+_WORD: Final = re.compile(r"\w+")
+
+
+def visible(text: str) -> str:
+    r"""The text with every character a reader cannot see, or could be misled by, as an escape such as \u202e (F5).
+
+    Control, format, bidirectional, zero-width, tag and private characters, line breaks, odd spaces, blank letters, piles
+    of combining marks, and Greek or Cyrillic letters inside a Latin word. One line comes back.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    shown: list[str] = []
+    marks = 0
+    for character in _WORD.sub(_unmixed, text):
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        hidden = not character.isprintable() or character in _BLANK or marks > _MARKS_SHOWN
+        shown.append(_escape(character) if hidden else character)
+    return "".join(shown)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _unmixed(word: re.Match[str]) -> str:
+    """A word of Latin letters with its Greek and Cyrillic look-alikes escaped; other words as they are."""
+    text = word.group()
+    if text.isascii() or not re.search("[A-Za-z]", text):
+        return text
+    return "".join(
+        _escape(letter) if unicodedata.name(letter, "").startswith(("CYRILLIC ", "GREEK ")) else letter
+        for letter in text
+    )
+
+
+# --- the printed plan ------------------------------------------------------------------------------------------------
+
+SMALL_STORE: Final = 2_000  # R31: below this many records, measure before consolidating
+_TEXT_SHOWN: Final = 100  # characters of a text in a printed plan (R65)
+_SOURCES_SHOWN: Final = 5  # merge lines of one operation, unless explained (R65)
+_SHOWN_EVEN_AT_ZERO: Final = (Kind.PROMOTE, Kind.PRUNE)  # R53: a reader must see that nothing is destroyed, and why
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedSource:
+    """One source as a printed plan shows it."""
+
+    id: int
+    text: str
+    external_id: str = ""
+    similarity: float | None = None  # to the keeper; None: no vector, or the keeper itself
+    said_at: datetime | None = None
+    trust: str = ""  # whose word it is
+    period: str = ""  # validity, as words; empty: open on both sides
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedOperation:
+    """One operation as a printed plan shows it."""
+
+    id: str
+    kind: Kind
+    approval: Approval
+    state: State
+    scope: str
+    reason: str
+    sources: tuple[PrintedSource, ...]
+    skipped_reason: str = ""
+    keeper: int | None = None
+    product_text: str = ""  # of a derived row whose text is none of its sources'
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedPlan:
+    """A plan as it is printed. `notes` says, per kind, why it holds none ("retention policy: none configured")."""
+
+    operations: tuple[PrintedOperation, ...]
+    records: int  # observations read
+    id: int | None = None
+    notes: Mapping[Kind, str] = field(default_factory=dict, hash=False)
+    left_out: tuple[str, ...] = ()  # scopes not planned, each with its reason: a hold, a pause, a failure
+    figures: str = ""  # one line: rows read, pairs compared, estimate of what was missed, seconds
+
+
+def render(printed: PrintedPlan, *, explain: bool = False) -> str:
+    """The plan as text that an outsider can read (R53, R65, R79). Ends without a line break."""
+    proposed = [operation for operation in printed.operations if operation.state is not State.SKIPPED]
+    skipped = [operation for operation in printed.operations if operation.state is State.SKIPPED]
+    lines = [_headline(printed, len(proposed), len(skipped))]
+    if printed.operations:
+        lines += _kinds(printed, proposed, explain=explain)
+        lines += ["", *_skips(skipped, explain=explain)]
+    if printed.left_out:
+        lines += ["", *(f"NOT PLANNED  {visible(reason)}" for reason in printed.left_out)]
+    return "\n".join(lines + _closing(printed, proposed, skipped))
+
+
+def _headline(printed: PrintedPlan, proposed: int, skipped: int) -> str:
+    name = f"{plan(printed.id)}: " if printed.id is not None else ""
+    if not proposed and not skipped:
+        return name + ("nothing planned" if printed.left_out else "nothing to do")
+    return f"{name}{_count(proposed, 'operation')}, {skipped} skipped. Nothing has been changed."
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _kinds(printed: PrintedPlan, proposed: Sequence[PrintedOperation], *, explain: bool) -> list[str]:
+    lines: list[str] = []
+    for kind in Kind:
+        operations = [operation for operation in proposed if operation.kind is kind]
+        if not operations and kind not in _SHOWN_EVEN_AT_ZERO and kind not in printed.notes:
+            continue
+        lines += ["", _kind_line(kind, operations, printed.notes.get(kind, ""))]
+        for operation in operations:
+            lines += _operation(operation, explain=explain)
+    return lines
+
+
+def _kind_line(kind: Kind, operations: Sequence[PrintedOperation], note: str) -> str:
+    auto = sum(operation.approval is Approval.AUTO for operation in operations)
+    split = f"({auto} automatic, {len(operations) - auto} for a person)" if operations else ""
+    return "  ".join(part for part in (f"{kind.upper()} {len(operations)}", split, visible(note)) if part)
+
+
+def _operation(operation: PrintedOperation, *, explain: bool) -> list[str]:
+    size = f" {len(operation.sources)}→1" if operation.kind in (Kind.MERGE, Kind.COMPACT) else ""
+    who = "automatic" if operation.approval is Approval.AUTO else "for a person"
+    lines = [f"  {operation.kind.upper()}{size}  {operation.id}  in {visible(operation.scope)}  {who}"]
+    lines += _source_lines(operation, explain=explain)
+    if operation.product_text:
+        lines.append(f"    becomes  {_quoted(operation.product_text)}")
+    return [*lines, f"    reason   {visible(operation.reason)}"]
+
+
+def _source_lines(operation: PrintedOperation, *, explain: bool) -> list[str]:
+    merging = operation.kind in (Kind.MERGE, Kind.COMPACT)
+    ordered = sorted(operation.sources, key=lambda source: (merging and source.id != operation.keeper, source.id))
+    lines = [_source(source, operation) for source in ordered]
+    if explain or operation.kind is Kind.SUPERSEDE or len(lines) <= _SOURCES_SHOWN + 1:
+        return lines
+    left = len(lines) - _SOURCES_SHOWN - 1
+    return [*lines[: _SOURCES_SHOWN + 1], f"    … and {left} more (--explain lists them)"]
+
+
+def _source(source: PrintedSource, operation: PrintedOperation) -> str:
+    word = "value"
+    if operation.kind in (Kind.MERGE, Kind.COMPACT):
+        word = "keep" if source.id == operation.keeper else "merge"
+    elif operation.kind is Kind.PRUNE:
+        word = "prune"
+    details = [f"similarity {source.similarity:.3f}"] if source.similarity is not None else []
+    if operation.kind is not Kind.MERGE:
+        details += [f"{source.said_at:%Y-%m-%d}"] if source.said_at else []
+        details += [f"said by: {source.trust}"] if source.trust else []
+        details += [visible(source.period)] if source.period else []
+        details += ["suggested"] if operation.kind is Kind.SUPERSEDE and source.id == operation.keeper else []
+    tail = f"  ({', '.join(details)})" if details else ""
+    return f"    {word:<7}  {_named(source)}  {_quoted(source.text)}{tail}"
+
+
+def _named(source: PrintedSource) -> str:
+    return obs(source.id) + (f" [{visible(source.external_id)}]" if source.external_id else "")
+
+
+def _quoted(text: str) -> str:
+    return f'"{visible(text)}"' if len(text) <= _TEXT_SHOWN else f'"{visible(text[:_TEXT_SHOWN])}…"'
+
+
+def _skips(skipped: Sequence[PrintedOperation], *, explain: bool) -> list[str]:
+    waiting = sum(operation.approval is Approval.NEEDS_HUMAN for operation in skipped)
+    line = f"SKIPPED {len(skipped)}" + (f", {waiting} of them in the review queue" if waiting else "")
+    if not skipped:
+        return [line]
+    if not explain:
+        return [f"{line}  (run `manage.py consolidate plan --explain` to list them)"]
+    lines = [line]
+    for operation in skipped:
+        lines.append(f"  {operation.kind.upper()}  {operation.id}  in {visible(operation.scope)}")
+        lines += [f"    {_named(source)}  {_quoted(source.text)}" for source in operation.sources]
+        lines.append(f"    skipped  {visible(operation.skipped_reason)}")
+    return lines
+
+
+def _closing(
+    printed: PrintedPlan, proposed: Sequence[PrintedOperation], skipped: Sequence[PrintedOperation]
+) -> list[str]:
+    lines = [f"PLANNED FROM  {visible(printed.figures)}"] if printed.figures else []
+    if proposed and not skipped:
+        lines.append(
+            "CAUTION  Nothing was skipped. A pass that skips nothing may not be applying its rules: read it all."
+        )
+    if 0 < printed.records < SMALL_STORE:
+        lines.append(
+            f"ADVICE  {_count(printed.records, 'record')}: below {SMALL_STORE:,} there is seldom enough sediment to"
+            " consolidate. Measure first whether duplicates displace answers."
+        )
+    return ["", *lines] if lines else []
+
+
+def counts(operations: Iterable[Proposal | PrintedOperation]) -> dict[str, int]:
+    """How many operations of each kind are proposed, and how many of all are skipped (R79)."""
+    counted: Counter[str] = Counter()
+    for operation in operations:
+        counted["skipped" if operation.skipped_reason else operation.kind.value] += 1
+    return dict(sorted(counted.items()))
