@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
-from consolidation.operations import Approval, Kind, State
+from consolidation import policy as rules
+from consolidation.operations import Approval, Json, Kind, State
 from consolidation.operations import plan as plan_label
 from observations.models import ClockTimestamp, Scope
 
@@ -31,6 +32,19 @@ def _edge(to: str, related_name: str, *, null: bool = False) -> models.ForeignKe
     )
 
 
+class PolicyQuerySet(models.QuerySet["Policy"]):
+    """Which policy holds where."""
+
+    def effective(self, *, scope: str) -> rules.Policy:
+        """The policy that holds for a scope's name; the defaults where no pattern matches. One query.
+
+        Raises rules.PolicyError when the stored body is not valid.
+        """
+        bodies: dict[str, dict[str, Json]] = dict(self.values_list("pattern", "body"))
+        pattern = rules.most_specific(patterns=bodies, scope=scope)
+        return rules.Policy.from_dict(bodies[pattern] if pattern else {})
+
+
 class Policy(models.Model):
     """What the planner may propose and the runner may do in the scopes of one pattern; the most specific pattern wins."""
 
@@ -39,6 +53,8 @@ class Policy(models.Model):
     version = models.IntegerField(default=1)
     updated_at = models.DateTimeField(auto_now=True)
     updated_by = models.CharField(max_length=150, blank=True, default="")
+
+    objects = PolicyQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "policies"

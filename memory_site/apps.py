@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.contrib.admin.apps import AdminConfig
 from django.db.models.signals import post_migrate
 
@@ -13,11 +13,11 @@ class MemorySiteConfig(AppConfig):
     name = "memory_site"
 
     def ready(self) -> None:
-        """Grants are declared once per migrate, after the last table exists."""
+        """Grants are declared once per migrate, after the last table exists (this app has no models, so it is sent no signal)."""
         import memory_site.celery  # noqa: F401  the queue's settings hold in every process, not only in workers
         from memory_site.grants import declare_grants
 
-        post_migrate.connect(declare_grants, sender=self, dispatch_uid="palimpsest.grants")
+        post_migrate.connect(declare_grants, sender=apps.get_app_config("consolidation"), dispatch_uid="palimpsest.grants")
 
 
 class PalimpsestAdminConfig(AdminConfig):

@@ -44,7 +44,7 @@ def declare_grants(*, using: str = "default", **_: Any) -> None:
 
     Connected to post_migrate. Raises django.db.utils.ProgrammingError where the migrating role does not own the tables.
     """
-    role = settings.DATABASES["default"].get("USER", "")
+    role = settings.APPLICATION_ROLE
     connection = connections[using]
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_user")

@@ -74,6 +74,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": django_database(env.str("DATABASE_URL", default="postgresql://palimpsest_app@localhost/palimpsest"))}
+APPLICATION_ROLE: str = DATABASES["default"].get("USER", "")  # kept apart: `migrate` swaps the connection's own user
 MIGRATE_DATABASE_URL = env.str("MIGRATE_DATABASE_URL", default="")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -127,6 +128,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 SECURE_TLS = env.bool("SECURE_TLS", default=False)  # on behind HTTPS: secure cookies, HSTS, redirect
 if SECURE_TLS:
     SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # probes ask inside, over plain HTTP
     SECURE_HSTS_SECONDS = 365 * 24 * 3600
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
@@ -152,6 +154,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker waits for its broker for as long as that takes
+CELERY_RESULT_EXPIRES = None  # no results, so no entry of Celery's own in the schedule to clean them up
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_SERIALIZER = "json"

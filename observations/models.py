@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from pgvector.django import VectorField
 
-from observations.records import Outcome, StatedBy, Status, WrittenBy
+from observations.normalise import key_part, normalised
+from observations.records import Outcome, Record, StatedBy, Status, WrittenBy
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -26,6 +27,16 @@ class ClockTimestamp(models.Func):
 
     template = "clock_timestamp()"
     output_field = models.DateTimeField()
+
+
+def database_now() -> datetime:
+    """The database's clock. Order, age and expiry come from it, whatever a worker's says. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        row = cursor.fetchone()
+    assert row is not None
+    moment: datetime = row[0]
+    return moment
 
 
 def _choices(enum: Iterable[str]) -> list[tuple[str, str]]:
@@ -237,6 +248,37 @@ class Observation(models.Model):
 
     def __str__(self) -> str:
         return f"obs_{self.pk}"
+
+    def record(self, *, roots: frozenset[str], uses: int) -> Record:
+        """This row as the rules see it; `uses` are those counted in Use, the inherited ones are added. No query.
+
+        Raises ValueError for an erased row, which has nothing left to compare.
+        """
+        if self.text is None:
+            raise ValueError(f"{self} is erased.")
+        return Record(
+            id=self.pk,
+            scope_id=self.scope_id,
+            text=self.text,
+            normalised=normalised(self.text),
+            key=(key_part(self.subject), key_part(self.predicate), key_part(self.object)),
+            confidence=self.confidence,
+            stated_by=StatedBy(self.stated_by),
+            created_at=self.created_at,
+            status=Status(self.status),
+            version=self.version,
+            content_hash=self.content_hash,
+            external_id=self.external_id,
+            subject=self.subject,
+            predicate=self.predicate,
+            object=self.object,
+            valid_from=self.valid_from,
+            valid_to=self.valid_to,
+            derivation=self.derivation or "",
+            roots=roots,
+            uses=uses + self.uses_inherited,
+            chain=self.chain,
+        )
 
 
 class Evidence(models.Model):

@@ -16,7 +16,7 @@ import numpy as np
 from django.db import connection
 
 from observations import outbox
-from observations.models import Embedding, Episode, Evidence, Lineage, Observation, Scope
+from observations.models import Embedding, Episode, Evidence, Lineage, Observation, Scope, database_now
 from observations.normalise import clean, key_part, normalised
 from observations.records import Claim, EvidenceRef, Status, Turn, WrittenBy
 
@@ -112,7 +112,7 @@ def add_observations(*, scope: Scope, claims: Sequence[Claim], written_by: Writt
     id at the same moment: run the transaction again, and the row is already there.
     """
     lock_scope(scope_id=scope.pk, cause=written_by)
-    now = _database_now()
+    now = database_now()
     drafts = [_draft(scope, claim, written_by, now) for claim in claims]
     known = _known(Observation, scope, [row.external_id for row in drafts])
     fresh, fates = _sort(drafts, known)
@@ -133,7 +133,7 @@ def add_observations(*, scope: Scope, claims: Sequence[Claim], written_by: Writt
 def add_episodes(*, scope: Scope, turns: Sequence[Turn]) -> list[Written]:
     """Store turns verbatim, one fate per turn, in order. Idempotent by scope + source uri + content, and by external id."""
     lock_scope(scope_id=scope.pk, cause="episodes")
-    now = _database_now()
+    now = database_now()
     drafts = [_episode(scope, turn, now) for turn in turns]
     known = _known(Episode, scope, [row.external_id for row in drafts])
     known_content = _known_content(scope, drafts)
@@ -156,18 +156,9 @@ def replace(*, scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, u
     if written.fate != Fate.ADDED or written.id is None:
         return written
     if union:
-        _copy_evidence(scope_id=scope.pk, into=written.id, sources=[old.pk])
+        copy_evidence(scope_id=scope.pk, into=written.id, sources=[old.pk])
     move(scope_id=scope.pk, ids=[old.pk], to=Status.SUPERSEDED, successor=written.id)
     return written
-
-
-def _database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        row = cursor.fetchone()
-    assert row is not None
-    moment: datetime = row[0]
-    return moment
 
 
 def _draft(scope: Scope, claim: Claim, written_by: WrittenBy, now: datetime) -> Observation:
@@ -338,12 +329,12 @@ class Derived:
 
 def write_derived(*, scope: Scope, derived: Derived) -> int:
     """Write a derived row with the union of its sources' evidence (R96), its vector and its lineage; returns its id. Five queries."""
-    now = _database_now()
+    now = database_now()
     row = _draft(scope, derived.claim, WrittenBy.CONSOLIDATION, now)
     row.derivation, row.derived_at, row.produced_by = derived.derivation, now, derived.operation
     row.chain, row.uses_inherited = derived.chain, derived.uses_inherited
     row.save(force_insert=True)
-    _copy_evidence(scope_id=scope.pk, into=row.pk, sources=derived.sources)
+    copy_evidence(scope_id=scope.pk, into=row.pk, sources=derived.sources)
     if derived.same_text_as is None:
         Evidence.objects.bulk_create([_evidence(scope, row.pk, ref) for ref in derived.claim.evidence], ignore_conflicts=True)
         _embed_later(scope, [row.pk])
@@ -420,7 +411,7 @@ def erase(*, scope_id: int, ids: Sequence[int], by: str, reason: str, request: s
     return int(row[0]) if row else 0
 
 
-def _copy_evidence(*, scope_id: int, into: int, sources: Sequence[int]) -> None:
+def copy_evidence(*, scope_id: int, into: int, sources: Sequence[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO observations_evidence (scope_id, observation_id, episode_id, source_uri, root_source, quote, quote_start)"

@@ -102,7 +102,7 @@ BEGIN
   IF n_moved <> n_consumed OR (op.kind <> 'prune' AND n_moved = 0 AND op.kind <> 'supersede') THEN
     RAISE EXCEPTION '% moved % sources and consumed %', op.op_id, n_moved, n_consumed USING ERRCODE = 'PA006';
   END IF;
-  IF op.kind IN ('merge', 'promote', 'compact') OR op.derived_id IS NOT NULL THEN
+  IF op.kind IN ('merge', 'promote', 'compact') THEN
     SELECT count(*) INTO n_lineage FROM observations_lineage l
       WHERE l.scope_id = op.scope_id AND l.derived_id = op.derived_id AND l.operation = op.op_id || '#' || op.generation;
     IF op.derived_id IS NULL OR n_lineage <> op.n_sources THEN

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import ProgrammingError, connection, transaction
 
+from tests.building import observe, scope
+
 pytestmark = pytest.mark.django_db
 
 MEMORY = ["observation", "episode", "evidence", "lineage", "event", "scope", "transition", "tombstone", "embedding", "use"]
@@ -23,6 +25,11 @@ def test_the_suite_runs_as_the_application_role_and_never_as_owner_or_superuser(
     assert role == "palimpsest_app"
     assert database.startswith("test_")
     assert powers == [False, False, False, False]
+
+
+def test_the_application_role_can_write_and_read_memory() -> None:
+    """Without this, a database that grants nothing at all would pass every test below."""
+    assert observe("The relay sits in rack 4", within=scope()).text == "The relay sits in rack 4"
 
 
 @pytest.mark.parametrize("table", MEMORY)

@@ -1,0 +1,272 @@
+"""REVIEW: what a person decides about one operation. Nothing here changes memory; the runner does, with this approval in hand.
+
+An approval belongs to exact content: it stores a digest of what was shown, and a difference voids it (I17, I18, D2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import combinations
+
+from django.db import transaction
+
+from consolidation.models import Operation, OperationSource, Plan, PlanItem, Policy, Verdict
+from consolidation.operations import Approval, Json, Kind, Shown, State, digest, obs
+from observations.models import Event, Observation, database_now
+from observations.records import Status
+
+# A person may still decide in these states; `failed` wrote nothing, so it may be approved again.
+DECIDABLE = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.APPROVED, State.FAILED)
+REASON_REQUIRED = (Kind.SUPERSEDE, Kind.PRUNE)
+MOVED = {
+    Status.SUPERSEDED: "was superseded",
+    Status.ARCHIVED: "was archived",
+    Status.RETRACTED: "was retracted",
+    Status.QUARANTINED: "was quarantined",
+    Status.ERASED: "was erased",
+}
+
+
+class Refused(Exception):
+    """A decision or an application that cannot be carried out; its text is one sentence for the person who asked."""
+
+
+class AlreadyDecided(Refused):
+    """Somebody else was first; the text says who, what and when (C16)."""
+
+
+class Changed(Refused):
+    """What would be approved is no longer what was shown; the text says what changed (C11)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a reviewer chose beyond a plain yes. For a merge only `keep`; for a supersede exactly one of the four."""
+
+    keep: int | None = None  # the observation whose text (merge) or claim (supersede) stays
+    both: tuple[tuple[int, datetime | None, datetime | None], ...] = ()  # all true, each in its period
+    many_valued: bool = False  # all true at once: the predicate holds several values
+    text: str = ""  # none of them: the right claim, in the reviewer's words
+
+    def to_dict(self) -> dict[str, Json]:
+        """The choice as JSON, without the text, which has a column of its own because it is memory text."""
+        chosen: dict[str, Json] = {}
+        if self.keep is not None:
+            chosen["keep"] = self.keep
+        if self.both:
+            chosen["both"] = [[pk, _iso(start), _iso(end)] for pk, start, end in self.both]
+        if self.many_valued:
+            chosen["many_valued"] = True
+        if self.text:
+            chosen["text"] = True
+        return chosen
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+# --- what was shown -------------------------------------------------------------------------------------------------
+
+
+def digest_of(*, operation: Operation, rows: Sequence[Observation], policy_hash: str) -> str:
+    """sha256 of the operation with its decision, its sources as they stand in `rows`, and the policy. No query."""
+    decision: dict[str, Json] = {
+        "product": operation.product,
+        "keeper": operation.keeper_id,
+        "chosen": operation.decision,
+        "text": operation.decision_text,
+    }
+    shown = [Shown(id=row.pk, version=row.version, status=row.status, content_hash=row.content_hash) for row in rows]
+    return digest(
+        operation=operation.op_id,
+        generation=operation.generation,
+        kind=Kind(operation.kind),
+        decision=decision,
+        sources=shown,
+        policy=policy_hash,
+    )
+
+
+def shown_digest(*, operation: Operation) -> str:
+    """The digest a page carries in its form: the operation as it is proposed and its sources as they stand now. Three queries."""
+    policy = Policy.objects.effective(scope=operation.scope.name)
+    undecided = Operation(
+        op_id=operation.op_id,
+        generation=operation.generation,
+        kind=operation.kind,
+        product=operation.product,
+        keeper_id=operation.keeper_id,
+    )
+    return digest_of(operation=undecided, rows=_rows(operation), policy_hash=policy.hash)
+
+
+def sources_of(operation: Operation) -> list[OperationSource]:
+    """An operation's sources in their order. One query."""
+    return list(OperationSource.objects.filter(scope_id=operation.scope_id, operation=operation).order_by("position"))
+
+
+def _rows(operation: Operation) -> list[Observation]:
+    return list(
+        Observation.objects.filter(scope_id=operation.scope_id, operation_sources__operation=operation).order_by("id")
+    )
+
+
+def changes(*, operation: Operation, sources: Sequence[OperationSource], rows: dict[int, Observation]) -> list[str]:
+    """What moved since planning, a clause per source: "obs_7 was superseded by obs_9". Empty: nothing did. No query."""
+    found = []
+    for source in sources:
+        row = rows.get(source.observation_id or 0)
+        if row is None:
+            found.append(f"{obs(source.observation_id or 0)} is gone")
+        elif (row.version, row.content_hash) != (source.planned_version, source.planned_hash):
+            successor = f" by {obs(row.superseded_by_id)}" if row.superseded_by_id else ""
+            found.append(f"{obs(row.pk)} {MOVED.get(Status(row.status), 'changed')}{successor}")
+    return found
+
+
+# --- decisions ------------------------------------------------------------------------------------------------------
+
+
+def find(name: str) -> Operation:
+    """The newest generation of an operation by its id, or by a beginning of it that names only one. Raises Refused."""
+    if not name.startswith("op_") or "%" in name:
+        raise Refused(f"{name[:60]!r} is not an operation id: give one that starts with 'op_', as the plan prints it.")
+    rows = Operation.objects.filter(op_id__startswith=name).select_related("scope").order_by("op_id", "-generation")
+    ids = {row.op_id for row in rows[:50]}
+    if len(ids) > 1:
+        raise Refused(f"{name} begins the ids of {len(ids)} operations: give more of it.")
+    first = rows.first()
+    if first is None:
+        raise Refused(f"There is no operation {name[:60]}: `consolidate plan --json` lists the ids.")
+    return first
+
+
+@transaction.atomic
+def approve(
+    *, operation: Operation, by: str, digest: str = "", decision: Decision | None = None, reason: str = ""
+) -> Operation:
+    """Approve exactly what was shown. `digest` is the page's; without one, what the planner recorded must still stand.
+
+    Raises AlreadyDecided, Changed, or Refused with a sentence. An approval may be given again after it expired.
+    """
+    locked = _lock(operation)
+    _refuse_decided(locked, to=State.APPROVED)
+    if locked.approval == Approval.NEVER:
+        raise Refused(f"{locked.op_id} is never applied: {locked.skipped_reason}.")
+    if locked.kind in REASON_REQUIRED and not reason.strip():
+        raise Refused(f"A {locked.kind} needs a reason: say why in one line.")
+    sources = sources_of(locked)
+    chosen = _checked(locked, sources, decision or Decision())
+    rows = _rows(locked)
+    moved = changes(operation=locked, sources=sources, rows={row.pk: row for row in rows})
+    if moved or (digest and digest != shown_digest(operation=locked)):
+        what = "; ".join(moved) or "the policy changed"
+        raise Changed(f"{locked.op_id} is not what was shown any more: {what}. Plan again.")
+    policy = Policy.objects.effective(scope=locked.scope.name)
+    locked.decision, locked.decision_text = chosen.to_dict(), chosen.text
+    locked.approved_digest = digest_of(operation=locked, rows=rows, policy_hash=policy.hash)
+    locked.approval_expires_at = database_now() + timedelta(hours=policy.approval_ttl_hours)
+    return _decide(locked, to=State.APPROVED, by=by, reason=reason)
+
+
+@transaction.atomic
+def reject(*, operation: Operation, by: str, reason: str) -> Operation:
+    """Say no, with a reason; final until the sources or the policy change. Raises AlreadyDecided or Refused."""
+    locked = _lock(operation)
+    _refuse_decided(locked, to=State.REJECTED)
+    if not reason.strip():
+        raise Refused("A rejection needs a reason: say why in one line.")
+    return _decide(locked, to=State.REJECTED, by=by, reason=reason)
+
+
+@transaction.atomic
+def distinct(*, operation: Operation, by: str, reason: str = "") -> Operation:
+    """Say that the sources are different claims: no pair of them is ever proposed together again. Raises AlreadyDecided or Refused."""
+    locked = _lock(operation)
+    _refuse_decided(locked, to=State.DISTINCT)
+    if locked.n_sources < 2:
+        raise Refused(f"{locked.op_id} has one source: there is nothing to tell apart. Reject it instead.")
+    remember_distinct(operation=locked, ids=[source.observation_id or 0 for source in sources_of(locked)], by=by)
+    return _decide(locked, to=State.DISTINCT, by=by, reason=reason)
+
+
+def remember_distinct(*, operation: Operation, ids: Sequence[int], by: str) -> None:
+    """Remember for good that every pair of these observations is two claims. One query."""
+    Verdict.objects.bulk_create(
+        [
+            Verdict(scope_id=operation.scope_id, low_id=low, high_id=high, by=by, operation=operation.op_id)
+            for low, high in combinations(sorted(set(ids)), 2)
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def opened(*, operation: Operation, by: str, plan: Plan | None = None) -> None:
+    """Remember that a person opened the item, in one plan or in all that hold it; the first time counts (R94, R116). One query."""
+    items = PlanItem.objects.filter(scope_id=operation.scope_id, operation=operation, opened_at=None)
+    if plan is not None:
+        items = items.filter(plan=plan)
+    items.update(opened_at=database_now(), opened_by=by)
+
+
+def _lock(operation: Operation) -> Operation:
+    """The operation's row, locked: of two reviewers, one decides and the other reads what was decided (C16)."""
+    return Operation.objects.select_for_update(of=("self",)).select_related("scope").get(pk=operation.pk)
+
+
+def _refuse_decided(operation: Operation, *, to: State) -> None:
+    if operation.status in DECIDABLE and not (operation.status == State.APPROVED == to and not expired(operation)):
+        return
+    if not operation.decided_by:
+        raise AlreadyDecided(f"{operation.op_id} is {operation.status}: {operation.outcome or 'nothing is left to decide'}.")
+    when = f"{operation.decided_at:%Y-%m-%d %H:%M} UTC" if operation.decided_at else "earlier"
+    raise AlreadyDecided(f"{operation.op_id} is {operation.status}: {operation.decided_by} decided it on {when}.")
+
+
+def expired(operation: Operation) -> bool:
+    """True when the operation was approved and the approval has run out. One query where it can expire at all."""
+    return operation.approval_expires_at is not None and operation.approval_expires_at <= database_now()
+
+
+def _checked(operation: Operation, sources: Sequence[OperationSource], decision: Decision) -> Decision:
+    """The decision, refused where it does not fit the kind or names what is not a source."""
+    ids = {source.observation_id for source in sources}
+    named = {decision.keep} - {None} | {pk for pk, _, _ in decision.both}
+    if not named <= ids:
+        strangers = ", ".join(obs(pk or 0) for pk in sorted(named - ids, key=lambda pk: pk or 0))
+        raise Refused(f"{strangers} is not a source of {operation.op_id}: choose one of {', '.join(obs(pk or 0) for pk in sorted(ids, key=lambda pk: pk or 0))}.")
+    ways = sum([decision.keep is not None, bool(decision.both), decision.many_valued, bool(decision.text.strip())])
+    if operation.kind == Kind.SUPERSEDE and ways != 1:
+        raise Refused("Choose one: which claim stays, that all are true, or the right claim in your words.")
+    if operation.kind != Kind.SUPERSEDE and (decision.both or decision.many_valued or decision.text):
+        raise Refused(f"A {operation.kind} only takes which text to keep.")
+    if operation.kind not in (Kind.SUPERSEDE, Kind.MERGE) and decision.keep is not None:
+        raise Refused(f"A {operation.kind} keeps no text: approve it as it stands.")
+    for pk, start, end in decision.both:
+        if start and end and start > end:
+            raise Refused(f"The period of {obs(pk)} ends before it begins.")
+    return decision
+
+
+def _decide(operation: Operation, *, to: State, by: str, reason: str) -> Operation:
+    before = operation.status
+    operation.status, operation.decided_by, operation.decided_at = to, by, database_now()
+    operation.decision_reason = reason.strip()[:500]
+    operation.save(
+        update_fields=[
+            *("status", "decided_by", "decided_at", "decision_reason", "decision", "decision_text"),
+            *("approved_digest", "approval_expires_at"),
+        ]
+    )
+    Event.objects.append(
+        scope_id=operation.scope_id,
+        action=to,
+        actor=by,
+        subject=operation.op_id,
+        generation=operation.generation,
+        detail={"from": before, "chosen": operation.decision, "digest": operation.approved_digest},
+    )
+    return operation

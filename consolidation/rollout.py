@@ -1,0 +1,132 @@
+"""Whole plans: applied item by item, undone in reverse order, and unattended only where people have earned it (R94, R116)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from django.db import OperationalError
+from django.db.models import Count, Min, Q
+
+from consolidation import policy as rules
+from consolidation import runner
+from consolidation.models import Operation, OperationSource, Pause, Plan, PlanItem, Policy
+from consolidation.operations import Approval, State
+from consolidation.review import Refused
+from consolidation.runner import Outcome, Result
+from observations.models import Event, Observation, Scope, database_now
+
+Progress = Callable[[Result], None]
+TRIAL_DAYS = 7  # a scope's plans are applied by people for at least this long before any schedule may (R94)
+
+
+class TooWide(Refused):
+    """The plan would touch more of a scope than one confirmation covers; the text gives the figures."""
+
+
+class NotUnattended(Refused):
+    """No schedule may apply this plan; the text says what is missing and that a named person may override it."""
+
+
+def apply_plan(*, plan: Plan, by: str, confirmed: bool = False, progress: Progress | None = None) -> list[Result]:
+    """Apply a plan's automatic and approved items, one transaction each, a result per item; what was done before is `already`.
+
+    Raises Refused while everything is paused, and TooWide unless `confirmed`. A stale or failed item stops no other one.
+    """
+    if pause := Pause.standing():
+        raise Refused(f"Everything is paused by {pause.by}: nothing is applied until `memory resume`.")
+    operations = _appliable(plan)
+    if not confirmed and (wide := width(plan=plan)):
+        raise TooWide(wide)
+    return _each(operations, lambda operation: runner.apply(operation=operation, by=by), progress)
+
+
+def undo_plan(*, plan: Plan, by: str, progress: Progress | None = None) -> list[Result]:
+    """Undo a plan's applied items, the last applied first, a result per item; what is blocked is left and said."""
+    applied = Operation.objects.filter(plan_items__plan=plan, status=State.APPLIED)
+    ordered = list(applied.select_related("scope").order_by("-applied_at", "-id"))
+    return _each(ordered, lambda operation: runner.undo(operation=operation, by=by), progress)
+
+
+def apply_unattended(
+    *, plan: Plan, by: str = "schedule", override_by: str = "", override_reason: str = ""
+) -> list[Result]:
+    """Apply a plan's automatic items without a person, where the policy says so and the trial is over (R94, R116).
+
+    A named person may override the trial, with a reason; that is an event. Raises NotUnattended and, over the blast radius, TooWide:
+    unattended application never goes past the cap, whoever overrides.
+    """
+    for scope in Scope.objects.filter(operations__plan_items__plan=plan).distinct():
+        if not Policy.objects.effective(scope=scope.name).unattended:
+            raise NotUnattended(f"The policy of {scope.name} does not allow unattended application.")
+        missing = trial(scope=scope)
+        if missing and not (override_by and override_reason.strip()):
+            raise NotUnattended(f"{scope.name} is not ready for unattended application: {missing}.")
+        if missing:
+            detail = {"missing": missing, "reason": override_reason[:300]}
+            Event.objects.append(
+                scope_id=scope.pk, action="unattended_override", actor=override_by, subject=str(plan), detail=detail
+            )
+    if wide := width(plan=plan):
+        raise TooWide(wide)
+    automatic = [row for row in _appliable(plan) if row.approval == Approval.AUTO and row.status == State.PLANNED]
+    return _each(automatic, lambda operation: runner.apply(operation=operation, by=by), None)
+
+
+def trial(*, scope: Scope) -> str:
+    """What a scope still lacks before a schedule may apply its plans; empty when nothing (R94, R116). Two queries."""
+    plans = Plan.objects.filter(items__scope=scope)
+    first = plans.aggregate(first=Min("created_at"))["first"]
+    if first is None or database_now() - first < timedelta(days=TRIAL_DAYS):
+        return f"its first plan is less than {TRIAL_DAYS} days old"
+    unread = Count("items", filter=Q(items__scope=scope, items__opened_at=None))
+    if not plans.annotate(unread=unread).filter(unread=0).exists():
+        return "no plan has had every item opened by a person"
+    return ""
+
+
+def width(*, plan: Plan) -> str:
+    """Why the plan needs a second confirmation, with its figures per scope; empty when it is narrow (DESIGN 4, blast radius)."""
+    touched = (
+        OperationSource.objects.filter(operation__in=[row.pk for row in _appliable(plan) if row.status != State.APPLIED])
+        .values_list("scope_id", "scope__name")
+        .annotate(rows=Count("id"))
+    )
+    wide = [line for scope_id, name, rows in touched if (line := _wide(scope_id, name, rows))]
+    return " ".join(wide)
+
+
+def _wide(scope_id: int, name: str, rows: int) -> str:
+    size = Observation.objects.active().filter(scope_id=scope_id).count()
+    policy: rules.Policy = Policy.objects.effective(scope=name)
+    limit = max(policy.blast_floor, int(size * policy.blast_share))
+    if rows <= limit:
+        return ""
+    return f"Applying touches {rows} of {size} records of {name}, over the limit of {limit}: confirm a second time."
+
+
+def _appliable(plan: Plan) -> list[Operation]:
+    """The plan's items that are done, or may be done now, in the plan's order. One query."""
+    items = PlanItem.objects.filter(plan=plan).filter(
+        Q(operation__status__in=[State.APPLIED, State.APPROVED])
+        | Q(operation__status=State.PLANNED, operation__approval=Approval.AUTO)
+    )
+    return [item.operation for item in items.select_related("operation__scope").order_by("position")]
+
+
+def _each(
+    operations: Iterable[Operation], act: Callable[[Operation], Result], progress: Progress | None
+) -> list[Result]:
+    """One result per operation. A database that cannot go on ends the run with a failed result: the rest is untouched (R56)."""
+    results = []
+    for operation in operations:
+        try:
+            result = act(operation)
+        except OperationalError as error:
+            sentence = f"the database could not go on ({type(error.__cause__).__name__}); nothing of it was written. Run it again."
+            results.append(Result(operation.op_id, operation.kind, Outcome.FAILED, sentence))
+            break
+        results.append(result)
+        if progress:
+            progress(result)
+    return results

@@ -1,0 +1,122 @@
+"""What tests build with: real rows through the store, and operations as the planner stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import numpy as np
+from django.db import transaction
+
+from consolidation.models import Operation, OperationSource, Plan, PlanItem, Policy
+from consolidation.operations import Approval, Json, Kind, Proposal
+from observations import store
+from observations.embedding import embedder
+from observations.models import Observation, Scope
+from observations.records import Claim, EvidenceRef, StatedBy, WrittenBy
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+_numbers = count(1)
+
+
+def scope(name: str = "team-a/u1") -> Scope:
+    """A scope of that name."""
+    return store.open_scope(name=name)
+
+
+def observe(
+    text: str,
+    *,
+    within: Scope,
+    key: tuple[str, str, str] = ("", "", ""),
+    external_id: str = "",
+    stated_by: StatedBy = StatedBy.AGENT,
+    confidence: float = 0.5,
+    created_at: datetime | None = None,
+    sources: Sequence[str] = (),
+) -> Observation:
+    """One observation, written and given a vector as the pipeline does."""
+    number = next(_numbers)
+    claim = Claim(
+        text=text,
+        external_id=external_id or f"t{number}",
+        subject=key[0],
+        predicate=key[1],
+        object=key[2],
+        confidence=confidence,
+        stated_by=stated_by,
+        created_at=created_at or LONG_AGO + timedelta(days=number),
+        evidence=tuple(EvidenceRef(source_uri=uri) for uri in sources or [f"test://source/{number}"]),
+    )
+    with transaction.atomic():
+        [written] = store.add_observations(scope=within, claims=[claim], written_by=WrittenBy.BACKGROUND)
+    assert written.id is not None
+    embed([written.id], within=within)
+    return Observation.objects.get(pk=written.id)
+
+
+def embed(ids: Sequence[int], *, within: Scope) -> None:
+    """Vectors of the hashing embedder for these rows."""
+    model = embedder("hashing")
+    texts = list(Observation.objects.filter(pk__in=ids).order_by("pk").values_list("text", flat=True))
+    vectors = model.embed([text or "" for text in texts])
+    bands = [np.zeros(16, dtype="<i8").tobytes()] * len(ids)
+    with transaction.atomic():
+        store.put_embeddings(
+            profile=model.profile, rows=[(within.pk, pk) for pk in sorted(ids)], vectors=vectors, bands=bands
+        )
+
+
+def propose(
+    kind: Kind,
+    sources: Sequence[Observation],
+    *,
+    approval: Approval = Approval.AUTO,
+    keeper: Observation | None = None,
+    product: dict[str, Json] | None = None,
+    skipped_reason: str = "",
+    plan: Plan | None = None,
+) -> Operation:
+    """An operation stored as the planner stores one, in a plan of its own unless one is given."""
+    within = sources[0].scope
+    proposal = Proposal(
+        kind=kind,
+        scope_id=within.pk,
+        sources=tuple(sorted(row.pk for row in sources)),
+        approval=approval,
+        reason="made by a test",
+        skipped_reason=skipped_reason,
+        keeper=keeper.pk if keeper else (sources[0].pk if kind == Kind.MERGE else None),
+        product=product or {},
+    )
+    with transaction.atomic():
+        operation = Operation.objects.create(
+            op_id=proposal.id,
+            generation=1 + Operation.objects.filter(scope=within, op_id=proposal.id).count(),
+            input_key=proposal.input_key,
+            scope=within,
+            kind=kind,
+            approval=approval,
+            status=proposal.state,
+            reason=proposal.reason,
+            skipped_reason=skipped_reason,
+            score=proposal.score,
+            keeper_id=proposal.keeper,
+            product=dict(proposal.product),
+            n_sources=len(sources),
+            policy_hash=Policy.objects.effective(scope=within.name).hash,
+        )
+        rows = Observation.objects.filter(pk__in=proposal.sources).order_by("pk")
+        for position, row in enumerate(rows):
+            OperationSource.objects.create(
+                scope=within,
+                operation=operation,
+                observation=row,
+                position=position,
+                planned_version=row.version,
+                planned_hash=row.content_hash,
+            )
+        plan = plan or Plan.objects.create(pattern=within.name, requested_by="test", trigger="command")
+        PlanItem.objects.create(scope=within, plan=plan, operation=operation, position=plan.items.count())
+    return operation
