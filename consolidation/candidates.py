@@ -1,14 +1,14 @@
 """Candidate pairs of one scope: columns in, pairs out (DESIGN 8). Nothing here ever sees two scopes (C6, R90, R106).
 
-Rows meet in blocks: same normalised text, same subject and predicate, same subject, one of 16 MinHash bands, and cells of
-vector neighbours. A block holds 2 to 200 rows; a larger one is split into overlapping ones of similar rows, never dropped
-(R39, R41). Up to EXACT_ROWS rows the neighbours are the whole scope in one exact pass of matrix products, which finds every
-pair at or over the threshold; the keys then say why a pair met and find the rows that have no vector.
+Rows meet in blocks: same normalised text, same subject and predicate, same subject, one of 16 MinHash bands, and cells
+of vector neighbours. A block holds 2 to 200 rows; a larger one is split into overlapping ones of similar rows, never
+dropped (R39, R41). Up to EXACT_ROWS rows the neighbours are the whole scope in one exact pass of matrix products, which
+finds every pair at or over the threshold; the keys then say why a pair met and find the rows that have no vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final, NamedTuple, TypeAlias
@@ -16,12 +16,13 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from observations.minhash import BANDS as BANDS
+from observations.minhash import minhash_bands as minhash_bands
+
 Ints: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-BANDS: Final = 16
-ROWS_PER_BAND: Final = 4
 EXACT_ROWS: Final = 20_000  # up to here a scope's neighbours are found exactly
 _CELL_ROWS: Final = 1_000  # rows to a pivot in a larger scope; each row is in two cells
 _SMALL_BLOCK: Final = 16  # rows; up to here pairs are looked up one by one
@@ -94,32 +95,10 @@ def links(*, columns: Columns, pairs: Pairs) -> list[Link]:
     a, b = columns.ids[pairs.i], columns.ids[pairs.j]
     low, high = np.minimum(a, b), np.maximum(a, b)
     order = np.lexsort((high, low))
-    rows = zip(low[order].tolist(), high[order].tolist(), pairs.cosine[order].tolist(), pairs.met[order].tolist())
-    return [Link(a, b, cosine, Met(met)) for a, b, cosine, met in rows]
-
-
-def minhash_bands(texts: Sequence[str]) -> Ints:
-    """(n, 16) band keys of normalised texts: 64 permutations over 4-character shingles, 4 rows to a band.
-
-    Deterministic on every machine. About 20,000 texts a second; datasketch is imported here because it costs a second.
-    """
-    from datasketch import MinHash
-    from xxhash import xxh32_intdigest, xxh64_intdigest
-
-    keys = np.zeros((len(texts), BANDS), np.uint64)
-    sketches = MinHash.generator(
-        map(_shingles, texts), num_perm=BANDS * ROWS_PER_BAND, seed=1, hashfunc=xxh32_intdigest, scheme="affine32"
+    rows = zip(
+        low[order].tolist(), high[order].tolist(), pairs.cosine[order].tolist(), pairs.met[order].tolist(), strict=True
     )
-    for row, (text, sketch) in enumerate(zip(texts, sketches, strict=True)):
-        if text:
-            values = np.ascontiguousarray(sketch.hashvalues, dtype="<u4").reshape(BANDS, ROWS_PER_BAND)
-            keys[row] = [xxh64_intdigest(band.tobytes()) for band in values]
-    return keys.view(np.int64)
-
-
-def _shingles(text: str) -> list[bytes]:
-    padded = f" {text} ".encode()
-    return list({padded[at : at + 4] for at in range(max(1, len(padded) - 3))})
+    return [Link(a, b, cosine, Met(met)) for a, b, cosine, met in rows]
 
 
 # --- blocks ----------------------------------------------------------------------------------------------------------
@@ -127,7 +106,7 @@ def _shingles(text: str) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Blocks of one key: `rows` holds the row numbers of all blocks one after the other, `sizes` how many each takes."""
+    """Blocks of one key: `rows` holds the row numbers of all blocks one after the other, `sizes` how many each has."""
 
     rows: Ints
     sizes: Ints
@@ -159,8 +138,8 @@ def blocks(*, keys: Ints, columns: Columns, cap: int = 200) -> Blocks:
 def split(*, rows: Ints, columns: Columns, cap: int) -> list[Ints]:
     """An oversize block as overlapping blocks of at most `cap` rows; rows with similar vectors stay together.
 
-    Each row goes to the cells of its two nearest pivots. What pivots cannot tell apart (copies, rows without a vector) is
-    cut into windows that overlap by half. Every row is in at least one block.
+    Each row goes to the cells of its two nearest pivots. What pivots cannot tell apart (copies, rows without a vector)
+    is cut into windows that overlap by half. Every row is in at least one block.
     """
     if len(rows) <= cap:
         return [rows]
@@ -187,7 +166,7 @@ def _alike(rows: Ints, vectors: Floats) -> Ints:
 
 
 def _cells(rows: Ints, vectors: Floats, *, size: int, choices: int) -> list[Ints]:
-    """Cells of about `size` times `choices` rows around pivots drawn among the rows: each row in its nearest one or two."""
+    """Cells of about `size` times `choices` rows around pivots drawn among the rows; each row in its nearest ones."""
     count = min(-(-len(rows) // size), len(rows))
     if count <= choices:
         return [rows] if len(rows) else []

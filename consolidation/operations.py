@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
 class Kind(StrEnum):
@@ -213,8 +213,8 @@ _WORD: Final = re.compile(r"\w+")
 def visible(text: str) -> str:
     r"""The text with every character a reader cannot see, or could be misled by, as an escape such as \u202e (F5).
 
-    Control, format, bidirectional, zero-width, tag and private characters, line breaks, odd spaces, blank letters, piles
-    of combining marks, and Greek or Cyrillic letters inside a Latin word. One line comes back.
+    Control, format, bidirectional, zero-width, tag and private characters, line breaks, odd spaces, blank letters,
+    piles of combining marks, and Greek or Cyrillic letters inside a Latin word. One line comes back.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -398,7 +398,7 @@ def _closing(
     lines = [f"PLANNED FROM  {visible(printed.figures)}"] if printed.figures else []
     if proposed and not skipped:
         lines.append(
-            "CAUTION  Nothing was skipped. A pass that skips nothing may not be applying its rules: read it all."
+            "CAUTION  Nothing was skipped. A pass that skips nothing may not apply its rules: read every item."
         )
     if 0 < printed.records < SMALL_STORE:
         lines.append(
