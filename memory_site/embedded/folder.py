@@ -223,15 +223,27 @@ def remove_runtime(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def write_private(*, path: Path, text: str) -> None:
-    """Replace a file in one step, readable by its owner only from its first byte."""
+def write_private(*, path: Path, text: str, durable: bool = True) -> None:
+    """Replace a file in one step, readable by its owner only from its first byte; `durable` outlasts a power cut."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
         handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
+        if durable:
+            handle.flush()
+            os.fsync(handle.fileno())
     partial.replace(path)
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make a rename in this folder survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_record(path: Path) -> dict[str, str]:
@@ -243,8 +255,9 @@ def read_record(path: Path) -> dict[str, str]:
     return {key: value for key, value in content.items() if isinstance(value, str)} if isinstance(content, dict) else {}
 
 
-def write_record(*, path: Path, record: dict[str, str]) -> None:
-    write_private(path=path, text=json.dumps(record, indent=1, sort_keys=True) + "\n")
+def write_record(*, path: Path, record: dict[str, str], durable: bool = True) -> None:
+    """Replace a JSON object of strings, private to its owner."""
+    write_private(path=path, text=json.dumps(record, indent=1, sort_keys=True) + "\n", durable=durable)
 
 
 SECRETS = ("superuser", "owner", "app", "secret_key")

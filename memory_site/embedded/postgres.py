@@ -19,6 +19,7 @@ from memory_site.embedded import processes
 from memory_site.embedded.accounts import Account
 from memory_site.embedded.binaries import Binaries
 from memory_site.embedded.errors import EmbeddedError, failure
+from memory_site.embedded.folder import sync_folder
 
 MAJOR = "18"
 SUPERUSER, OWNER, APP = "postgres", "palimpsest_owner", "palimpsest_app"
@@ -97,6 +98,7 @@ def _make(cluster: Cluster, secrets: dict[str, str], owner_creates_databases: bo
         if cluster.fsync:
             _settle_on_disk(cluster, unfinished)
         unfinished.rename(cluster.data)
+        sync_folder(cluster.data.parent)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise

@@ -5,7 +5,6 @@ one is not started.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import time
@@ -23,12 +22,15 @@ _SWEEP_AFTER = 60.0  # seconds: younger folders may not have taken their lock ye
 
 @dataclass(frozen=True)
 class Urls:
-    """Addresses of a running stack. `superuser_url` is None when DATABASE_URL names a server of the user's own."""
+    """Addresses of a running stack. `superuser_url` is None when DATABASE_URL names a server of the user's own.
 
-    database_url: str  # the application's role
-    migrate_database_url: str  # the owner's role: migrations
-    redis_url: str  # redis+socket:///path?virtual_host=0, as Celery reads it
-    superuser_url: str | None = None
+    Addresses that may hold a password are left out of its repr, which ends up in logs.
+    """
+
+    database_url: str = field(repr=False)  # the application's role
+    migrate_database_url: str = field(repr=False)  # the owner's role: migrations
+    redis_url: str = field(repr=False)  # redis+socket:///path?virtual_host=0, as Celery reads it
+    superuser_url: str | None = field(default=None, repr=False)
     web_url: str | None = None
 
 
@@ -185,7 +187,9 @@ def ephemeral(fsync: bool = False) -> Iterator[Urls]:
             environ=environ,
             fsync=fsync,
             owner_creates_databases=True,
-            announce=lambda runtime: folder.write_private(path=data.state, text=json.dumps({"runtime": str(runtime)})),
+            announce=lambda runtime: folder.write_record(
+                path=data.state, record={"runtime": str(runtime)}, durable=False
+            ),
         )
         servers = start_servers(data=data, wishes=wishes)
         try:

@@ -35,7 +35,7 @@ def publish(*, data: DataFolder, kind: str, mark: str, runtime: Path | None = No
         record["runtime"] = str(runtime)
     if urls is not None:
         record |= {name: value for name, value in vars(urls).items() if value is not None}
-    folder.write_record(path=data.state, record=record)
+    folder.write_record(path=data.state, record=record, durable=False)  # after a power cut nobody runs
 
 
 def holder(*, data: DataFolder) -> Holder | None:
