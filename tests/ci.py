@@ -1,0 +1,70 @@
+"""A pytest plugin: a skip is loud, and under CI=true a skipped browser test is a failure.
+
+Loaded with `-p` from pyproject.toml. Under pytest-xdist the worker changes the outcome and the controller tells it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+BROWSER_TESTS = Path(__file__).resolve().parent / "e2e"
+INSTALL = "install Chromium (Debian: apt-get install --no-install-recommends chromium) or Chrome"
+
+
+def strict() -> bool:
+    """Whether this run may not pass without the browser tests."""
+    return os.environ.get("CI", "").lower() in {"true", "1", "yes"}
+
+
+def is_browser_test(path: Path) -> bool:
+    """Whether a test file drives a real browser."""
+    return path.resolve().is_relative_to(BROWSER_TESTS)
+
+
+def why(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The reason of a skip."""
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A browser test that skips itself fails under CI=true."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        refuse(report, item.path)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """So does a whole file of them."""
+    report = yield
+    if report.skipped:
+        refuse(report, collector.path)
+    return report
+
+
+def refuse(report: pytest.TestReport | pytest.CollectReport, path: Path) -> None:
+    """Turn a skipped browser test's report into a failure, where skips are not allowed."""
+    if strict() and is_browser_test(path):
+        reason = why(report)
+        report.outcome = "failed"
+        report.longrepr = f"With CI=true a browser test may not be skipped: {INSTALL}. It was skipped because: {reason}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was not tested, once per reason, where nobody overlooks it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if not skipped:
+        return
+    terminalreporter.write_sep("!", f"{len(skipped)} NOT TESTED", yellow=True, bold=True)
+    for reason, count in Counter(why(report) for report in skipped).most_common():
+        terminalreporter.write_line(f"{count:4} x {reason.removeprefix('Skipped: ')}", yellow=True)
+    terminalreporter.write_sep("!", yellow=True)
