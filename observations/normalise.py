@@ -45,11 +45,10 @@ _MINUS = re.compile(r"(?<=[0-9]) - (?=[0-9])")
 _CLOCK = re.compile(r"(?<![\w.:])([0-9]{1,2}(?:[:.][0-9]{2})?) ?([ap])\.?m\b\.?", re.IGNORECASE)
 
 # A capital A inside a sentence is a name (hepatitis A), not an article; so is any 'a' after such a word.
-_LETTER_A = re.compile(
-    r"(?<=[^\s.!?:;\"'(] )A(?![\w'+-])"
-    r"|(?i:(?:(?<=\bvitamin )|(?<=\bhepatitis )|(?<=\bappendix )|(?<=\bexhibit )|(?<=\bgrade )|(?<=\bclass )"
-    r"|(?<=\bgroup )|(?<=\bteam )|(?<=\boption )|(?<=\bsection )|(?<=\bterminal )|(?<=\bplan )|(?<=\btype )"
-    r"|(?<=\bpart )|(?<=\bgate )|(?<=\bhall )|(?<=\bzone )|(?<=\blevel )|(?<=\bblock ))a(?![\w'+-]))"
+_LONE_A = re.compile(r" [Aa](?![\w'+-])")
+_LETTERED = _words(
+    "vitamin hepatitis appendix exhibit grade class group team option section terminal plan type part gate hall zone "
+    "level block"
 )
 _LETTER_A_MARK = "\u1d2c"  # NFKC turns this character into A, so no folded text holds it by itself
 
@@ -217,13 +216,19 @@ def _folded(plain: str) -> str:
     """Case folded; '5 %' and '5pm' in one form; a letter A that is a name marked, so that no article hides it."""
     if _DIGIT.search(plain):
         plain = _CLOCK.sub(r"\1 \2m", _MINUS.sub(" \u2212 ", _PERCENT.sub("", plain)))
-    if (" A" in plain or " a" in plain) and not plain.isupper():
-        plain = _LETTER_A.sub(_LETTER_A_MARK, plain)
+    if not plain.isupper():
+        plain = _LONE_A.sub(_lettered, plain)
     if plain.isascii():
         return plain.lower()
     # ß stays: in Maßen (within measure) is the opposite of in Massen (en masse).
     folded = "ß".join(part.casefold() for part in plain.replace("ẞ", "ß").split("ß"))
     return unicodedata.normalize("NFC", folded)
+
+
+def _lettered(lone: re.Match[str]) -> str:
+    before = lone.string[: lone.start()].rpartition(" ")[2]
+    named = before.casefold() in _LETTERED or (lone.group() == " A" and before and before[-1] not in ".!?:;\"'(")
+    return f" {_LETTER_A_MARK}" if named else lone.group()
 
 
 def _without_breaks(raw: Iterable[str]) -> list[str]:
