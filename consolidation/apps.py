@@ -8,3 +8,7 @@ class ConsolidationConfig(AppConfig):
 
     name = "consolidation"
     verbose_name = "Review"
+
+    def ready(self) -> None:
+        """The checks of policies and of the schedule."""
+        import consolidation.checks  # noqa: F401

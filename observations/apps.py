@@ -8,3 +8,7 @@ class ObservationsConfig(AppConfig):
 
     name = "observations"
     verbose_name = "Memory"
+
+    def ready(self) -> None:
+        """The checks of the store and of how it is run."""
+        import observations.checks  # noqa: F401

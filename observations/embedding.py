@@ -179,6 +179,11 @@ class MiniLM:
             vectors[rows] = _run(model.session, [encodings[row] for row in rows])
         return vectors
 
+    def verify(self) -> None:
+        """Read both files and compare their hashes, without loading the model. Raises WeightsMissing, WeightsAltered."""
+        _verified(self.weights or _installed_weights(), MINILM.file_hash)
+        _verified(self.vocabulary, VOCABULARY_HASH)
+
 
 def _installed_weights() -> Path:
     spec = importlib.util.find_spec(_WEIGHTS_PACKAGE)
