@@ -7,13 +7,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
+from hashlib import sha256
+from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from consolidation.candidates import Link, Met
+from consolidation.merge import merge_proposals
+from consolidation.operations import Approval, Kind, Proposal
+from consolidation.policy import Policy, Retention
+from consolidation.prune import prune_proposals
 from memory_site.demo import EARLIER_MERGES, REPEATED_TEXTS, RETENTION, SCOPES, lines
-from observations.normalise import tokens
+from observations.embedding import Matrix, MiniLM
+from observations.normalise import key_part, normalised, tokens
+from observations.records import Record, StatedBy, Status
 
 NOW = datetime(2031, 3, 9, 14, 30, tzinfo=UTC)
 STATED_BY = {"user", "operator", "agent", "tool", "outside"}
@@ -296,6 +305,117 @@ def test_no_machine_path_or_absolute_year_is_in_a_text() -> None:
     """Times are relative to now, so a year in a text would become wrong by itself."""
     for row in rows():
         assert not re.search(r"\b20[123]\d\b|(?:^|\s)/\w+/", taken(row, "text", str)), row["id"]
+
+
+def as_record(number: int, row: Row) -> Record:
+    text = taken(row, "text", str)
+    return Record(
+        id=number,
+        scope_id=SCOPES.index(taken(row, "scope", str)) + 1,
+        text=text,
+        normalised=normalised(text),
+        key=(part(row, "subject"), part(row, "predicate"), part(row, "object")),
+        confidence=taken(row, "confidence", float),
+        stated_by=StatedBy(taken(row, "stated_by", str)),
+        created_at=moment(row),
+        status=Status.ACTIVE,
+        version=1,
+        content_hash=sha256(text.encode()).hexdigest(),
+        external_id=taken(row, "id", str),
+        valid_from=moment(row, "valid_from") if "valid_from" in row else None,
+        valid_to=moment(row, "valid_to") if "valid_to" in row else None,
+        roots=frozenset(taken(row, "source_uris", list)),
+    )
+
+
+def part(row: Row, name: str) -> str:
+    return key_part(taken(row, name, str)) if name in row else ""
+
+
+def met_by(a: Record, b: Record, cosine: float) -> Met:
+    met = Met(0)
+    if a.normalised == b.normalised:
+        met |= Met.TEXT
+    if a.has_key and a.key[:2] == b.key[:2]:
+        met |= Met.SUBJECT_PREDICATE
+    return met | Met.NEIGHBOUR if cosine >= MiniLM.profile.t_candidate else met
+
+
+def planned_for(records: list[Record], vectors: Matrix) -> Iterator[Proposal]:
+    """One scope's proposals, every pair compared."""
+    links = []
+    for (i, a), (j, b) in combinations(enumerate(records), 2):
+        cosine = float(vectors[i] @ vectors[j])
+        if met := met_by(a, b, cosine):
+            links.append(Link(a.id, b.id, cosine, met))
+    yield from merge_proposals(records, links, profile=MiniLM.profile, policy=Policy())
+    if SCOPES[records[0].scope_id - 1] == RETENTION.scope_pattern:
+        policy = Policy(retention=(Retention(StatedBy(RETENTION.stated_by), RETENTION.days),))
+        yield from prune_proposals(records, (), policy=policy, now=NOW)
+
+
+@lru_cache(maxsize=1)
+def planned() -> tuple[Proposal, ...]:
+    """What the rules propose, with the real embedder, once the earlier merges have taken their sources."""
+    gone = {(merge.scope, source) for merge in EARLIER_MERGES for source in merge.sources}
+    records = [as_record(number, row) for number, row in enumerate(active(), 1) if place(row) not in gone]
+    vectors = MiniLM().embed([record.text for record in records])
+    found: list[Proposal] = []
+    for scope_id in range(1, len(SCOPES) + 1):
+        mine = [at for at, record in enumerate(records) if record.scope_id == scope_id]
+        found += planned_for([records[at] for at in mine], vectors[mine])
+    return tuple(found)
+
+
+def counted(kind: Kind, approval: Approval, *, skipped: str = "") -> int:
+    """Proposals of one kind and approval, skipped for a reason that starts like this, or not skipped."""
+    return sum(
+        proposal.kind is kind
+        and proposal.approval is approval
+        and bool(proposal.skipped_reason) == bool(skipped)
+        and proposal.skipped_reason.startswith(skipped)
+        for proposal in planned()
+    )
+
+
+def test_fifteen_to_twenty_five_merges_are_safe_and_as_many_wait_for_a_person() -> None:
+    """R42: a visitor sees both what the rules may do alone and what they may not."""
+    assert 15 <= counted(Kind.MERGE, Approval.AUTO) <= 25
+    assert 10 <= counted(Kind.MERGE, Approval.NEEDS_HUMAN) <= 25
+
+
+def test_guards_stop_pairs_that_similarity_alone_would_merge() -> None:
+    """C7: numbers, versions, negations and directions; at least six of the pairs have one key."""
+    assert counted(Kind.MERGE, Approval.NEEDS_HUMAN, skipped="possible contradiction") >= 12
+    for scope, first, second in (
+        ("team/relay-platform", "relay-o072", "relay-o073"),
+        ("team/relay-platform", "relay-o020", "relay-o021"),
+        ("team/relay-platform", "relay-o099", "relay-o100"),
+        ("support/harbor-desk", "harbor-o043", "harbor-o044"),
+        ("people/maya-okafor", "maya-o068", "maya-o069"),
+        ("research/tidewater-lab", "tidewater-o048", "tidewater-o049"),
+        ("research/tidewater-lab", "tidewater-o082", "tidewater-o083"),
+    ):
+        a, b = by_place()[scope, first], by_place()[scope, second]
+        assert all(plain(a, name) == plain(b, name) for name in ("subject", "predicate", "object")), first
+        assert frozenset((first, second)) not in merged_alone(), first
+
+
+def merged_alone() -> set[frozenset[str]]:
+    """Pairs of external ids that an automatic merge would unite."""
+    ids = {number: taken(row, "id", str) for number, row in enumerate(active(), 1)}
+    return {
+        frozenset((ids[a], ids[b]))
+        for proposal in planned()
+        if proposal.approval is Approval.AUTO and not proposal.skipped_reason
+        for a, b in combinations(proposal.sources, 2)
+    }
+
+
+def test_every_contradiction_waits_for_a_person_and_so_does_every_prune() -> None:
+    """R43, R62."""
+    assert 8 <= counted(Kind.SUPERSEDE, Approval.NEEDS_HUMAN) <= 12
+    assert 5 <= counted(Kind.PRUNE, Approval.NEEDS_HUMAN) <= 8
 
 
 def strings_in(value: object) -> Iterator[str]:
