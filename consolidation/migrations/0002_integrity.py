@@ -59,11 +59,17 @@ BEGIN
     RAISE EXCEPTION '% cannot go from % to %', OLD.op_id, OLD.status, NEW.status USING ERRCODE = 'PA002';
   END IF;
   IF OLD.status IN ('applied', 'undone', 'rejected', 'distinct', 'stale')
-     AND (NEW.decision, NEW.decision_text, NEW.decided_by, NEW.decided_at, NEW.approved_digest, NEW.applied_at,
-          NEW.applied_by, NEW.applied_digest, NEW.derived_id)
-         IS DISTINCT FROM
-         (OLD.decision, OLD.decision_text, OLD.decided_by, OLD.decided_at, OLD.approved_digest, OLD.applied_at,
-          OLD.applied_by, OLD.applied_digest, OLD.derived_id) THEN
+     AND ((NEW.decision, NEW.decided_by, NEW.decided_at, NEW.approved_digest, NEW.applied_at,
+           NEW.applied_by, NEW.applied_digest, NEW.derived_id)
+          IS DISTINCT FROM
+          (OLD.decision, OLD.decided_by, OLD.decided_at, OLD.approved_digest, OLD.applied_at,
+           OLD.applied_by, OLD.applied_digest, OLD.derived_id)
+          -- its words alone may go, when one of its records was erased
+          OR (NEW.decision_text <> OLD.decision_text AND NOT (NEW.decision_text = '' AND EXISTS (
+                SELECT 1 FROM observations_tombstone t WHERE t.scope_id = OLD.scope_id AND (
+                  t.observation_id = OLD.derived_id OR t.observation_id IN (
+                    SELECT s.observation_id FROM consolidation_operationsource s
+                    WHERE s.scope_id = OLD.scope_id AND s.operation_id = OLD.id)))))) THEN
     RAISE EXCEPTION 'the decision on % is history', OLD.op_id USING ERRCODE = 'PA001';
   END IF;
   RETURN NEW;
@@ -75,6 +81,29 @@ CREATE TRIGGER operation_update BEFORE UPDATE ON consolidation_operation
 DROP_GUARD = """
 DROP TRIGGER operation_update ON consolidation_operation;
 DROP FUNCTION palimpsest_operation_update();
+"""
+
+# An erase is known by its tombstone, so no way of erasing can forget what reviewers wrote about the record (the register).
+CLEAR = """
+CREATE FUNCTION palimpsest_tombstone_clears() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+  UPDATE consolidation_operation SET decision_text = '', decision_reason = ''
+  WHERE scope_id = NEW.scope_id AND (decision_text <> '' OR decision_reason <> '') AND (
+    derived_id = NEW.observation_id OR id IN (
+      SELECT operation_id FROM consolidation_operationsource
+      WHERE scope_id = NEW.scope_id AND observation_id = NEW.observation_id));
+  UPDATE consolidation_operationsource SET planned_hash = ''
+  WHERE scope_id = NEW.scope_id AND observation_id = NEW.observation_id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER tombstone_clears AFTER INSERT ON observations_tombstone
+  FOR EACH ROW WHEN (NEW.observation_id IS NOT NULL) EXECUTE FUNCTION palimpsest_tombstone_clears();
+"""
+
+DROP_CLEAR = """
+DROP TRIGGER tombstone_clears ON observations_tombstone;
+DROP FUNCTION palimpsest_tombstone_clears();
 """
 
 # Deferred to COMMIT: it reads the rows as they will stand. Not a guard against races (row locks are); it catches a half operation.
@@ -153,6 +182,7 @@ class Migration(migrations.Migration):
     operations = [
         *(edge(*parts) for parts in EDGES),
         migrations.RunSQL(GUARD, DROP_GUARD),
+        migrations.RunSQL(CLEAR, DROP_CLEAR),
         migrations.RunSQL(WHOLE, DROP_WHOLE),
         *(append_only(*item) for item in REFUSED.items()),
     ]

@@ -1,0 +1,147 @@
+"""The register of text: where memory's words may stand, and how each place is emptied when a row is erased (DESIGN 3).
+
+Every column that could hold words is listed here, as memory text with its way of erasing or as something else with the
+reason. A test compares the register with the models and with PostgreSQL's catalogue, and another erases a row and looks
+for its words in every table. To add a column, decide which it is: may a sentence somebody said end up in it, or a
+number from which a short sentence could be guessed? Then it is memory text, and erasing must reach it.
+
+Names are "Model.column" of the apps observations and consolidation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class Erasing(StrEnum):
+    """How a column loses its words."""
+
+    OBSERVATION = "palimpsest_erase_observations empties it, and the update trigger refuses an erased row that kept it"
+    BESIDE = "palimpsest_erase_observations empties it in the rows that belong to the observation"
+    TOMBSTONE = "a trigger on the tombstone empties it in every operation that took the observation in or wrote it"
+    EPISODE = "emptied with a tombstone, the one change the update trigger of an episode allows; only a forget asks"
+
+
+# Plain hashes and vectors are listed with the words: a short text can be guessed from either.
+MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
+    {
+        "Episode.text": Erasing.EPISODE,
+        "Episode.content_hash": Erasing.EPISODE,
+        "Observation.text": Erasing.OBSERVATION,
+        "Observation.content_hash": Erasing.OBSERVATION,
+        "Observation.subject": Erasing.OBSERVATION,
+        "Observation.predicate": Erasing.OBSERVATION,
+        "Observation.object": Erasing.OBSERVATION,
+        "Observation.text_key": Erasing.OBSERVATION,
+        "Observation.subject_key": Erasing.OBSERVATION,
+        "Observation.sp_key": Erasing.OBSERVATION,
+        "Observation.spo_key": Erasing.OBSERVATION,
+        "Evidence.quote": Erasing.BESIDE,
+        "Embedding.vector": Erasing.BESIDE,
+        "Embedding.bands": Erasing.BESIDE,
+        "Operation.decision_text": Erasing.TOMBSTONE,
+        "Operation.decision_reason": Erasing.TOMBSTONE,
+        "OperationSource.planned_hash": Erasing.TOMBSTONE,
+    }
+)
+
+_WHO = "a user's name or the name of a part of the system"
+_WORD = "one word of a closed list"
+_ID = "an id of ours"
+_DIGEST = (
+    "what was approved, as one hash over all sources' ids, versions and content hashes and the policy; it is audit"
+)
+_SHELL = "where the row came from, kept in its shell so that lineage holds after an erase"
+
+NOT_MEMORY_TEXT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Scope.name": "a path that names whose memory this is",
+        "Scope.hold_reason": "an operator's reason for a hold on a whole scope, which no row is named in",
+        "ScopeAccess.pattern": "a pattern of scope names",
+        "Episode.external_id": "the writer's own id, kept so that a retired id still resolves",
+        "Episode.speaker": _SHELL,
+        "Episode.role": _SHELL,
+        "Episode.session": _SHELL,
+        "Episode.source_uri": _SHELL,
+        "Episode.root_source": _SHELL,
+        "Episode.outcome": _WORD,
+        "Episode.status": _WORD,
+        "Observation.external_id": "the writer's own id, kept so that a retired id still resolves",
+        "Observation.stated_by": _WORD,
+        "Observation.written_by": _WORD,
+        "Observation.derivation": _WORD,
+        "Observation.produced_by": _ID,
+        "Observation.status": _WORD,
+        "Evidence.source_uri": _SHELL,
+        "Evidence.root_source": _SHELL,
+        "Embedding.profile": "the name of an embedder",
+        "Lineage.derivation": _WORD,
+        "Lineage.operation": _ID,
+        "Transition.from_status": _WORD,
+        "Transition.to_status": _WORD,
+        "Transition.cause": "the operation's id or the doorway's name",
+        "Use.call_site": _WORD,
+        "Tombstone.erased_by": _WHO,
+        "Tombstone.reason": "why something was erased, written by whoever asked; it outlives what it is about",
+        "Tombstone.request": _ID,
+        "Tombstone.fingerprint": "keyed: without the key nothing can be guessed from it",
+        "Event.action": _WORD,
+        "Event.actor": _WHO,
+        "Event.subject": _ID,
+        "Event.detail": "ids and figures, old and new state",
+        "Outbox.task": _WORD,
+        "Outbox.key": "ids",
+        "Outbox.payload": "ids",
+        "Outbox.last_error": "the kind of an error and where it was raised, never its message",
+        "Policy.pattern": "a pattern of scope names",
+        "Policy.body": "thresholds and retention rules",
+        "Policy.updated_by": _WHO,
+        "Pause.by": _WHO,
+        "Pause.reason": "an operator's reason for a pause of a whole scope",
+        "Plan.pattern": "a pattern of scope names",
+        "Plan.requested_by": _WHO,
+        "Plan.trigger": _WORD,
+        "Plan.window": "a point in time",
+        "Plan.state": _WORD,
+        "Plan.figures": "figures",
+        "Plan.failures": "scope names, each with the kind of an error",
+        "Plan.policies": "scope ids, each with its policy's hash",
+        "Operation.op_id": "a hash of ids",
+        "Operation.input_key": "a hash of ids",
+        "Operation.kind": _WORD,
+        "Operation.approval": _WORD,
+        "Operation.status": _WORD,
+        "Operation.reason": "figures, ids and names of rules",
+        "Operation.skipped_reason": "figures, ids and names of rules",
+        "Operation.product": "ids and figures",
+        "Operation.signals": "ids, figures, names of keys and of guards",
+        "Operation.policy_hash": "a hash of thresholds",
+        "Operation.decision": "ids and points in time; the reviewer's own words are decision_text",
+        "Operation.decided_by": _WHO,
+        "Operation.approved_digest": _DIGEST,
+        "Operation.applied_by": _WHO,
+        "Operation.applied_digest": _DIGEST,
+        "Operation.undone_by": _WHO,
+        "Operation.outcome": "ids, figures, the database's error code",
+        "OperationSource.prior_status": _WORD,
+        "PlanItem.opened_by": _WHO,
+        "Verdict.by": _WHO,
+        "Verdict.operation": _ID,
+    }
+)
+
+# Tables of other packages in the same database, and why no memory text gets into them; a trailing * means a family.
+OTHER_TABLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "auth_*": "accounts, groups and permissions",
+        "axes_*": "attempts to log in: names, addresses, times; passwords are masked",
+        "django_admin_log": "the admin's own log: a row is named by its id, because __str__ of ours never holds text",
+        "django_celery_beat_*": "the schedule: task names and ids",
+        "django_content_type": "names of models",
+        "django_migrations": "names of migrations",
+        "django_session": "who is logged in, signed; and messages shown once, which name rows by id",
+    }
+)
