@@ -94,6 +94,32 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRef:
+    """A source of a derived row, named as files name it."""
+
+    external_id: str
+    episode: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What another store knows of an observation beyond its claim: an export carries it, an import takes it over."""
+
+    status: Status = Status.ACTIVE
+    superseded_by: str = ""  # the successor's external id
+    written_by: WrittenBy = WrittenBy.IMPORT
+    reconciled_at: datetime | None = None
+    cleaned: bool = False
+    derivation: str = ""
+    derived_at: datetime | None = None
+    produced_by: str = ""  # the operation, which lives in the other store
+    chain: int = 0
+    uses_inherited: int = 0
+    lineage: tuple[SourceRef, ...] = ()
+    erased: tuple[str, str, str] = ("", "", "")  # who erased it, why, by which request
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A verbatim episode, not yet stored."""
 
@@ -107,6 +133,7 @@ class Turn:
     source_uri: str = ""
     root_source: str = ""
     outcome: Outcome = Outcome.UNKNOWN
+    cleaned: bool = False  # known to have been cleaned before it came here
 
 
 @dataclass(frozen=True, slots=True)

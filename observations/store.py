@@ -18,7 +18,7 @@ from django.db import connection
 from observations import outbox
 from observations.models import Embedding, Episode, Evidence, Lineage, Observation, Scope, database_now
 from observations.normalise import clean, key_part, normalised
-from observations.records import Claim, EvidenceRef, Status, Turn, WrittenBy
+from observations.records import Claim, EvidenceRef, Past, Status, Turn, WrittenBy
 
 if TYPE_CHECKING:
     from observations.embedding import Profile
@@ -84,16 +84,22 @@ def open_scope(*, name: str) -> Scope:
     return Scope.objects.get_or_create(name=name)[0]
 
 
-def lock_scope(*, scope_id: int, exclusive: bool = False, cause: str = "") -> None:
+def lock_scope(*, scope_id: int, exclusive: bool = False, cause: str = "") -> datetime:
     """Take the scope's transaction-level lock: exclusive for apply, undo and erase, shared for every other writer.
 
-    `cause` goes into the journal of the moves this transaction makes. One query; waits for the lock.
+    `cause` goes into the journal of the moves this transaction makes. One query; waits for the lock. Returns the database's clock
+    as it was when the lock was had.
     """
     take = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {take}(%s), set_config('palimpsest.cause', %s, true)", [_LOCK_SPACE + scope_id, cause[:120]]
+            f"SELECT {take}(%s), set_config('palimpsest.cause', %s, true), clock_timestamp()",
+            [_LOCK_SPACE + scope_id, cause[:120]],
         )
+        row = cursor.fetchone()
+    assert row is not None
+    moment: datetime = row[2]
+    return moment
 
 
 def lock_rows(*, scope_id: int, ids: Iterable[int]) -> dict[int, Observation]:
@@ -105,15 +111,19 @@ def lock_rows(*, scope_id: int, ids: Iterable[int]) -> dict[int, Observation]:
 # --- adding ---------------------------------------------------------------------------------------------------------
 
 
-def add_observations(*, scope: Scope, claims: Sequence[Claim], written_by: WrittenBy) -> list[Written]:
+def add_observations(
+    *, scope: Scope, claims: Sequence[Claim], written_by: WrittenBy, pasts: Sequence[Past] = ()
+) -> list[Written]:
     """Store claims, one fate per claim, in order. Idempotent by external id; a claim without one is known by its content.
 
-    A constant number of queries however many claims. Raises django.db.IntegrityError when another writer adds the same external
-    id at the same moment: run the transaction again, and the row is already there.
+    `pasts`, one per claim when given, is what an import knows of the rows: what is not active there is born quarantined.
+    A constant number of queries however many claims. Raises django.db.IntegrityError when another writer adds the same
+    external id at the same moment: run the transaction again, and the row is already there.
     """
-    lock_scope(scope_id=scope.pk, cause=written_by)
-    now = database_now()
+    now = lock_scope(scope_id=scope.pk, cause=written_by)
     drafts = [_draft(scope, claim, written_by, now) for claim in claims]
+    for draft, past in zip(drafts, pasts, strict=False):
+        _take_over(draft, past)
     known = _known(Observation, scope, [row.external_id for row in drafts])
     fresh, fates = _sort(drafts, known)
     Observation.objects.bulk_create(fresh)
@@ -132,8 +142,7 @@ def add_observations(*, scope: Scope, claims: Sequence[Claim], written_by: Writt
 
 def add_episodes(*, scope: Scope, turns: Sequence[Turn]) -> list[Written]:
     """Store turns verbatim, one fate per turn, in order. Idempotent by scope + source uri + content, and by external id."""
-    lock_scope(scope_id=scope.pk, cause="episodes")
-    now = database_now()
+    now = lock_scope(scope_id=scope.pk, cause="episodes")
     drafts = [_episode(scope, turn, now) for turn in turns]
     known = _known(Episode, scope, [row.external_id for row in drafts])
     known_content = _known_content(scope, drafts)
@@ -151,10 +160,10 @@ def replace(*, scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, u
     replace). Raises Observation.DoesNotExist when the old row is not current in this scope.
     """
     lock_scope(scope_id=scope.pk, cause=f"{written_by}: replace")
-    old = Observation.objects.active().in_scope(scope).select_for_update(of=("self",)).get(pk=old_id)
     [written] = add_observations(scope=scope, claims=[claim], written_by=written_by)
     if written.fate != Fate.ADDED or written.id is None:
         return written
+    old = Observation.objects.active().in_scope(scope).select_for_update(of=("self",)).get(pk=old_id)
     if union:
         copy_evidence(scope_id=scope.pk, into=written.id, sources=[old.pk])
     move(scope_id=scope.pk, ids=[old.pk], to=Status.SUPERSEDED, successor=written.id)
@@ -162,8 +171,10 @@ def replace(*, scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, u
 
 
 def _draft(scope: Scope, claim: Claim, written_by: WrittenBy, now: datetime) -> Observation:
-    text, cleaned = clean(claim.text)
-    subject, predicate, object_ = (clean(part)[0] for part in (claim.subject, claim.predicate, claim.object))
+    parts = [clean(part) for part in (claim.text, claim.subject, claim.predicate, claim.object)]
+    text, subject, predicate, object_ = (part for part, _ in parts)
+    parts += [clean(f"{ref.source_uri}{ref.root_source}{ref.quote}") for ref in claim.evidence]
+    cleaned = any(changed for _, changed in parts)
     key = (key_part(subject), key_part(predicate), key_part(object_))
     return Observation(
         scope=scope,
@@ -187,22 +198,37 @@ def _draft(scope: Scope, claim: Claim, written_by: WrittenBy, now: datetime) -> 
     )
 
 
+def _take_over(row: Observation, past: Past) -> None:
+    """Put what an import knows of a row into its draft."""
+    row.written_by, row.reconciled_at, row.cleaned = past.written_by, past.reconciled_at, row.cleaned or past.cleaned
+    row.chain, row.uses_inherited = past.chain, past.uses_inherited
+    if past.derivation:
+        row.derivation, row.derived_at, row.produced_by = past.derivation, past.derived_at, past.produced_by
+    if past.status != Status.ACTIVE:
+        row.status = Status.QUARANTINED
+    if past.status == Status.ERASED:
+        row.content_hash = ""  # what an erased row has, so that its line is known again
+
+
 def _episode(scope: Scope, turn: Turn, now: datetime) -> Episode:
-    text, cleaned = clean(turn.text)
-    source = clean(turn.source_uri)[0]
+    fields = (turn.text, turn.speaker, turn.role, turn.session, turn.source_uri, turn.root_source)
+    parts = [clean(field) for field in fields]
+    text, speaker, role, session, source, root = (part for part, _ in parts)
+    external = turn.external_id or _content_id("ep", text, turn.happened_at, source, session, str(turn.seq))
+    source = source or f"palimpsest:{external}"
     return Episode(
         scope=scope,
-        external_id=turn.external_id or _content_id("ep", text, turn.happened_at, source, turn.session, str(turn.seq)),
+        external_id=external,
         text=text,
         content_hash=content_hash(text),
-        cleaned=cleaned,
-        speaker=clean(turn.speaker)[0],
-        role=turn.role,
-        session=clean(turn.session)[0],
+        cleaned=turn.cleaned or any(changed for _, changed in parts),
+        speaker=speaker,
+        role=role,
+        session=session,
         seq=turn.seq,
         happened_at=turn.happened_at or now,
-        source_uri=source or f"palimpsest:{turn.external_id or _content_id('ep', text, turn.happened_at)}",
-        root_source=clean(turn.root_source)[0] or source,
+        source_uri=source,
+        root_source=root or source,
         outcome=turn.outcome,
     )
 
@@ -267,7 +293,7 @@ def _sort(
 
 
 def _written(
-    drafts: Sequence[Observation] | Sequence[Episode], fates: Sequence[Fate], ids: Mapping[str, tuple[int, str]]
+    drafts: Sequence[Observation | Episode], fates: Sequence[Fate], ids: Mapping[str, tuple[int, str]]
 ) -> list[Written]:
     reason = "this id is already there with another text; a change is a new line with a new id"
     return [
@@ -284,6 +310,26 @@ def _written(
 def _embed_later(scope: Scope, ids: list[int]) -> None:
     payload = {"first": min(ids), "last": max(ids)}
     outbox.enqueue(task=EMBED, scope_id=scope.pk, key=f"{payload['first']}-{payload['last']}", payload=payload)
+
+
+def adopt_lineage(
+    *, scope: Scope, derived_id: int, past: Past, observations: Sequence[int], episodes: Sequence[int]
+) -> None:
+    """Write the lineage that an imported derived row brings along; its operation lives in another store. One query."""
+    assert past.derived_at is not None
+    Lineage.objects.bulk_create(
+        Lineage(
+            scope=scope,
+            derived_id=derived_id,
+            source_observation_id=observation,
+            source_episode_id=episode,
+            derivation=past.derivation,
+            derived_at=past.derived_at,
+            operation=past.produced_by,
+            imported=True,
+        )
+        for observation, episode in [*((pk, None) for pk in observations), *((None, pk) for pk in episodes)]
+    )
 
 
 # --- vectors --------------------------------------------------------------------------------------------------------
@@ -325,11 +371,12 @@ class Derived:
     chain: int = 0
     uses_inherited: int = 0
     same_text_as: int | None = None  # a source whose vector is this row's too
+    at: datetime | None = None  # derived_at; None: the database's clock
 
 
 def write_derived(*, scope: Scope, derived: Derived) -> int:
-    """Write a derived row with the union of its sources' evidence (R96), its vector and its lineage; returns its id. Five queries."""
-    now = database_now()
+    """Write a derived row with the union of its sources' evidence (R96), its vector and its lineage; returns its id. Four queries."""
+    now = derived.at or database_now()
     row = _draft(scope, derived.claim, WrittenBy.CONSOLIDATION, now)
     row.derivation, row.derived_at, row.produced_by = derived.derivation, now, derived.operation
     row.chain, row.uses_inherited = derived.chain, derived.uses_inherited
@@ -362,7 +409,8 @@ def move(*, scope_id: int, ids: Sequence[int], to: Status, successor: int | None
             " WHERE scope_id = %s AND id = ANY (%s) AND status <> %s",
             [to, successor, scope_id, list(ids), to],
         )
-        return cursor.rowcount
+        moved: int = cursor.rowcount
+        return moved
 
 
 def restore(*, scope_id: int, priors: Sequence[Prior]) -> int:
@@ -383,18 +431,25 @@ def restore(*, scope_id: int, priors: Sequence[Prior]) -> int:
                 scope_id,
             ],
         )
-        return cursor.rowcount
+        moved: int = cursor.rowcount
+        return moved
 
 
-def set_validity(*, scope_id: int, periods: Mapping[int, tuple[datetime | None, datetime | None]]) -> None:
-    """Give current rows their periods of validity, each one version up (a reviewer's "both true, in turn")."""
-    for pk, (start, end) in sorted(periods.items()):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE observations_observation SET valid_from = %s, valid_to = %s, version = version + 1"
-                " WHERE scope_id = %s AND id = %s AND (valid_from, valid_to) IS DISTINCT FROM (%s, %s)",
-                [start, end, scope_id, pk, start, end],
-            )
+def set_validity(*, scope_id: int, periods: Mapping[int, tuple[datetime | None, datetime | None]]) -> list[int]:
+    """Give rows their periods of validity, each that changes one version up (a reviewer's "both true, in turn").
+
+    Returns the ids that changed. One query.
+    """
+    rows = [(pk, start, end) for pk, (start, end) in sorted(periods.items())]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE observations_observation o SET valid_from = p.start, valid_to = p.stop, version = o.version + 1"
+            " FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS p (id, start, stop)"
+            " WHERE o.scope_id = %s AND o.id = p.id AND (o.valid_from, o.valid_to) IS DISTINCT FROM (p.start, p.stop)"
+            " RETURNING o.id",
+            [[row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows], scope_id],
+        )
+        return [int(pk) for (pk,) in cursor.fetchall()]
 
 
 def erase(*, scope_id: int, ids: Sequence[int], by: str, reason: str, request: str) -> int:
