@@ -46,7 +46,7 @@ class Verdict(StrEnum):
     ASK = "ask"  # perhaps one claim: a person decides
     POSSIBLE = "possible contradiction"  # a guard sees opposite claims in similar words (C7)
     CONTRADICTION = "contradiction"  # one subject and predicate, different objects at one time (R71)
-    PERIODS = "values of different periods"  # one subject and predicate, different objects, at different times
+    PERIODS = "different periods"  # true at different times: two terms of an office, two values in turn
     SUBJECTS = "different subjects"  # about two subjects; only an alias could make them one claim (R46)
     FAR = "far"  # met through a key only; not similar, nothing to merge
 
@@ -87,6 +87,14 @@ def overlap(a: Record, b: Record) -> bool:
     return _before(a.valid_from, b.valid_to) and _before(b.valid_from, a.valid_to)
 
 
+def _gap(a: Record, b: Record) -> bool:
+    """Whether time passes between the two periods: united, they would claim that too."""
+    return any(
+        end is not None and start is not None and end < start
+        for end, start in ((a.valid_to, b.valid_from), (b.valid_to, a.valid_from))
+    )
+
+
 def _before(start: datetime | None, end: datetime | None) -> bool:
     return start is None or end is None or start < end
 
@@ -102,8 +110,10 @@ def judge(
         return Judged(link, Verdict.FAR)
     if a.key[0] and b.key[0] and a.key[0] != b.key[0]:
         return Judged(link, Verdict.SUBJECTS)
-    if contradicts(a, b):
-        return Judged(link, Verdict.CONTRADICTION if overlap(a, b) else Verdict.PERIODS)
+    if contradicts(a, b) and overlap(a, b):
+        return Judged(link, Verdict.CONTRADICTION)
+    if contradicts(a, b) or _gap(a, b):
+        return Judged(link, Verdict.PERIODS)
     objected = objections(a.text, b.text)
     failed = _failed(a, b, link, identical, policy.merge_threshold(measured=profile.t_merge), policy.chain_cap)
     failed += tuple(sorted({f"guard {objection.guard}" for objection in objected}))

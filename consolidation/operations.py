@@ -221,7 +221,7 @@ def visible(text: str) -> str:
     shown: list[str] = []
     marks = 0
     for character in _WORD.sub(_unmixed, text):
-        marks = marks + 1 if unicodedata.combining(character) else 0
+        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
         hidden = not character.isprintable() or character in _BLANK or marks > _MARKS_SHOWN
         shown.append(_escape(character) if hidden else character)
     return "".join(shown)

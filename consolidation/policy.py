@@ -158,10 +158,10 @@ def _rule(value: Json) -> Retention:
         raise PolicyError("each retention rule must be an object with stated_by and older_than_days.")
     _refuse_unknown(value, {item.name for item in fields(Retention)}, "a retention rule")
     origin = value.get("stated_by")
-    if origin not in set(StatedBy):
+    if not isinstance(origin, str) or origin not in set(StatedBy):
         raise PolicyError(f"retention.stated_by must be one of {', '.join(StatedBy)}.")
     return Retention(
-        stated_by=StatedBy(str(origin)),
+        stated_by=StatedBy(origin),
         older_than_days=_whole("retention.older_than_days", value.get("older_than_days")),
         only_unused=_flag("retention.only_unused", value.get("only_unused", False)),
     )
