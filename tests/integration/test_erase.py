@@ -19,7 +19,7 @@ from consolidation.models import Operation, Policy
 from consolidation.operations import Approval, Kind
 from observations import store
 from observations.models import Embedding, Evidence, Observation, Scope, Tombstone
-from observations.records import Claim, EvidenceRef, StatedBy, WrittenBy
+from observations.records import Claim, EvidenceRef, StatedBy, Status, WrittenBy
 from observations.register import MEMORY_TEXT, NOT_MEMORY_TEXT, OTHER_TABLES, Erasing
 from tests.building import embed, propose
 
@@ -105,6 +105,7 @@ def corrected(within: Scope) -> tuple[Operation, list[Observation]]:
     result = runner.apply(operation=operation, by="ines")
     assert result.outcome == runner.Outcome.APPLIED, result.sentence
     operation.refresh_from_db()
+    assert operation.derived_id is not None
     return operation, [*rows, Observation.objects.get(pk=operation.derived_id)]
 
 
@@ -189,7 +190,7 @@ def test_an_erased_row_cannot_come_back() -> None:
     row = planted(store.open_scope(name="team-a/birds"))
     erase([row])
     with pytest.raises(DatabaseError), transaction.atomic():
-        store.move(scope_id=row.scope_id, ids=[row.pk], to=row.status)
+        store.move(scope_id=row.scope_id, ids=[row.pk], to=Status.ACTIVE)
     assert erase([row]) == 0
 
 
