@@ -25,14 +25,12 @@ LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if LINUX else None
 _PROC = Path("/proc")
-HURRIED_SECONDS = 1.0
+HURRIED_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Child:
-    """A started process. `stop_signal` asks it to end, and is also what it gets when its parent dies; `grace` is in
-    seconds.
-    """
+    """A started process. `stop_signal` asks it to end; `grace` is how many seconds it then has."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -58,12 +56,16 @@ def start(
     env: Mapping[str, str] | None = None,
     account: Account | None = None,
     stop_signal: signal.Signals = signal.SIGTERM,
+    death_signal: signal.Signals | None = None,
     grace: float = 10.0,
     pass_fds: Sequence[int] = (),
 ) -> Child:
-    """Start a child with its output appended to `log`. Raises EmbeddedError when it cannot be started at all."""
+    """Start a child with its output appended to `log`. Raises EmbeddedError when it cannot be started at all.
+
+    `death_signal` is what it gets when its parent dies; None for the same as `stop_signal`.
+    """
     with log.open("ab") as output:
-        process = _popen(argv, output, cwd, env, account, stop_signal, pass_fds)
+        process = _popen(argv, output, cwd, env, account, death_signal or stop_signal, pass_fds)
     return Child(name=name, process=process, log=log, stop_signal=stop_signal, grace=grace)
 
 

@@ -218,8 +218,7 @@ class Supervisor:
         """Worker, beat, web, at once; then wait for all three."""
         programs, descriptor = self.order.programs, listener.fileno()
         env = self.environment(urls)
-        # Under REMAP_SIGTERM the worker hands unfinished messages back before it goes; its own patience is 10 s.
-        self._start_child("worker", programs.worker, {**env, "REMAP_SIGTERM": "SIGQUIT"}, grace=20.0)
+        self._start_worker({**env, "REMAP_SIGTERM": "SIGQUIT"})
         self._start_child("beat", programs.beat, env, grace=5.0)
         web = (*programs.web, f"fd://{descriptor}")
         self._start_child("web", web, env, grace=8.0, pass_fds=[descriptor])
@@ -228,11 +227,34 @@ class Supervisor:
         for name, words in _READY_WORDS.items():
             self._await(name, partial(_says, words), _QUIET_SECONDS, strict=False)
 
+    def _start_worker(self, env: dict[str, str]) -> None:
+        """Under REMAP_SIGTERM the worker hands unfinished messages back before it goes; its own patience is 10 s.
+
+        When we are killed the broker goes too, and a worker asked politely would wait for it for ever: it is killed,
+        and its pool with it. What it had in hand is delivered again; tasks expect that.
+        """
+        self._start_child("worker", self.order.programs.worker, env, grace=20.0, death_signal=signal.SIGKILL)
+
     def _start_child(
-        self, name: str, argv: Sequence[str], env: dict[str, str], *, grace: float, pass_fds: Sequence[int] = ()
+        self,
+        name: str,
+        argv: Sequence[str],
+        env: dict[str, str],
+        *,
+        grace: float,
+        death_signal: signal.Signals | None = None,
+        pass_fds: Sequence[int] = (),
     ) -> None:
-        log = fresh_log(self.order.data, name)
-        child = processes.start(name=name, argv=argv, log=log, cwd=PROJECT, env=env, grace=grace, pass_fds=pass_fds)
+        child = processes.start(
+            name=name,
+            argv=argv,
+            log=fresh_log(self.order.data, name),
+            cwd=PROJECT,
+            env=env,
+            grace=grace,
+            death_signal=death_signal,
+            pass_fds=pass_fds,
+        )
         self.children.append(child)
 
     def _await(self, name: str, ready: Callable[[Path], bool], seconds: float, *, strict: bool) -> None:
@@ -274,7 +296,9 @@ class Supervisor:
         return 0
 
     def _hurried(self) -> bool:
-        return len(self.received) > 1
+        """A second Ctrl-C, or a server that is gone: there is nothing left to be patient for."""
+        servers = self.servers.children if self.servers else ()
+        return len(self.received) > 1 or any(server.ended() is not None for server in servers)
 
     def _stop(self) -> None:
         """Web, beat, worker, Valkey, PostgreSQL: nobody loses the server of its last write."""

@@ -18,6 +18,8 @@ from tests.integration.embedded_stand import Run, command, home, permissions, se
 
 __all__ = ["home"]
 
+STUBBORN = "trap '' TERM; echo ' ready.'; while :; do sleep 1; done"
+
 
 def everything_of(data: Path) -> list[int]:
     """Servers, web, worker and beat of a data folder, by what they themselves carry."""
@@ -84,7 +86,7 @@ def test_a_second_run_is_refused_with_the_address_of_the_first_and_stop_status_a
 
 def test_kill_9_of_the_supervisor_leaves_no_orphan_and_the_next_start_finds_the_data(home: Path) -> None:
     data = home / "d"
-    run = Run(data).ready()
+    run = Run(data, WORKER=STUBBORN).ready()  # as Celery's is, once its broker is gone
     assert marked_rows(data) == 1
     children = everything_of(data)
     assert run.send(signal.SIGKILL) == -signal.SIGKILL
@@ -127,14 +129,23 @@ def _write_as_owner(path: Path, text: str) -> None:
 
 def test_a_second_ctrl_c_hurries_a_stubborn_worker_and_postgresql_still_ends_cleanly(home: Path) -> None:
     data = home / "d"
-    stubborn = "trap '' TERM; echo ' ready.'; while :; do sleep 1; done"
-    run = Run(data, WORKER=stubborn).ready()
+    run = Run(data, WORKER=STUBBORN).ready()
     run.process.send_signal(signal.SIGINT)
     wait_for(lambda: "Stopping" in run.said, "it is stopping")
     run.process.send_signal(signal.SIGINT)
     run.process.send_signal(signal.SIGINT)
     assert run.ended() == 0
     assert "database system is shut down" in (data / "logs" / "postgres.log").read_text()
+    assert not everything_of(data)
+
+
+def test_when_valkey_is_killed_a_worker_that_waits_for_it_is_not_waited_for(home: Path) -> None:
+    data = home / "d"
+    run = Run(data, WORKER=STUBBORN).ready()
+    server = next(pid for pid in servers_under(home) if Path(f"/proc/{pid}/exe").readlink().name == "valkey-server")
+    os.kill(server, signal.SIGKILL)
+    assert run.process.wait(timeout=12) == 1  # the worker's own patience would be 20 s
+    assert "valkey ended by itself (killed by SIGKILL)" in run.said
     assert not everything_of(data)
 
 
