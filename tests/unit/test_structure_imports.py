@@ -20,8 +20,8 @@ type = "layers"
 layers = ["observations", "consolidation"]
 """
 HOW_TO_FIX = (
-    "An import goes against a contract of pyproject.toml (above). Move the code to the layer that may do this, or hand the "
-    "value down from above; a new module needs its place in the list of layers."
+    "An import goes against a contract of pyproject.toml (above). Move the code to the layer that may do this, or hand "
+    "the value down from above; a new module needs its place in the list of layers."
 )
 
 
