@@ -226,7 +226,8 @@ def _folded(plain: str) -> str:
 
 
 def _lettered(lone: re.Match[str]) -> str:
-    before = lone.string[: lone.start()].rpartition(" ")[2]
+    start = lone.start()
+    before = lone.string[max(0, start - 40) : start].rpartition(" ")[2]
     named = before.casefold() in _LETTERED or (lone.group() == " A" and before and before[-1] not in ".!?:;\"'(")
     return f" {_LETTER_A_MARK}" if named else lone.group()
 
@@ -317,7 +318,7 @@ def _hyphenated(word: str) -> str:
     counted: list[str] = []
     at = 0
     while at < len(parts):
-        number = _number(parts[at:])
+        number = _number(parts[at : at + 8])
         counted.append(number[0] if number else parts[at])
         at += number[1] if number else 1
     return "-".join(counted)

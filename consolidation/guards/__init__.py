@@ -73,20 +73,22 @@ def negation(pair: Pair) -> Objection | None:
 
 
 def _one_is_prefixed(pair: Pair) -> bool:
-    return any(_denies(x, y) or _denies(y, x) for x in pair.only_a for y in pair.only_b)
+    left, right = frozenset(pair.only_a), frozenset(pair.only_b)
+    return any(_denies(word, right) for word in left) or any(_denies(word, left) for word in right)
 
 
-def _denies(word: str, plain: str) -> bool:
-    if len(plain) > 3 and word.endswith(plain[1:]):
-        return any(word == prefix + plain for prefix in lexicon.NEGATIVE_PREFIXES)
-    return word.endswith("less") and plain.endswith(("ful", "y")) and word[:-4] in (plain[:-3], plain[:-1])
+def _denies(word: str, plain: frozenset[str]) -> bool:
+    if word.endswith("less") and not plain.isdisjoint((word[:-4] + "ful", word[:-4] + "y")):
+        return True
+    rests = (word.removeprefix(prefix) for prefix in lexicon.NEGATIVE_PREFIXES if word.startswith(prefix))
+    return any(len(rest) > 3 and rest in plain for rest in rests)
 
 
 def antonym(pair: Pair) -> Objection | None:
     """The texts differ in words that exclude each other: likes and hates, brother and sister, red and blue."""
     left = {form for word in pair.only_a for form in (word, stem(word))}
     right = {form for word in pair.only_b for form in (word, stem(word))}
-    if any(x != y and y in _EXCLUDED_BY.get(x, ()) for x in left for y in right):
+    if any(not _EXCLUDED_BY[word].isdisjoint(right - {word}) for word in left if word in _EXCLUDED_BY):
         return Objection("antonym", "the texts use words that exclude each other", possible_contradiction=True)
     return None
 
@@ -190,7 +192,8 @@ def tense(pair: Pair) -> Objection | None:
 
 
 def _past_in_one(pair: Pair) -> bool:
-    return any(stem(x) == stem(y) and _is_past(x) != _is_past(y) for x in pair.only_a for y in pair.only_b if x != y)
+    left, right = ({(stem(word), _is_past(word)) for word in side} for side in (pair.only_a, pair.only_b))
+    return any((base, not past) in right for base, past in left)
 
 
 def _is_past(word: str) -> bool:
@@ -223,12 +226,12 @@ def _shapes_of(
     return frozenset((word, shape) for word, shape in shapes if word in traps and word in theirs)
 
 
-def speech(pair: Pair) -> Objection | None:
-    """The marks around a speaking verb differ: 'Tim, said Ann, is late' and 'Tim said Ann is late'."""
-    if pair.a.wording != pair.b.wording or pair.a.speech == pair.b.speech:
+def punctuation(pair: Pair) -> Objection | None:
+    """A mark decides who does what: 'Tim, said Ann, is late' and 'Tim said Ann is late'; 'cooking, my family'."""
+    if pair.a.wording != pair.b.wording or pair.a.marks == pair.b.marks:
         return None
     return Objection(
-        "speech", "the marks around a speaking verb differ, so the speaker may", possible_contradiction=True
+        "punctuation", "a comma differs where it changes who or what is meant", possible_contradiction=True
     )
 
 
@@ -270,7 +273,7 @@ GUARDS: Final[Mapping[str, Guard]] = MappingProxyType(
             tense,
             question,
             case,
-            speech,
+            punctuation,
             language,
             addition,
             wording,
@@ -280,5 +283,5 @@ GUARDS: Final[Mapping[str, Guard]] = MappingProxyType(
 
 # With the same tokens only what tokens do not hold can differ.
 SURFACE: Final[Mapping[str, Guard]] = MappingProxyType(
-    {name: GUARDS[name] for name in ("number", "question", "case", "speech")}
+    {name: GUARDS[name] for name in ("number", "question", "case", "punctuation")}
 )

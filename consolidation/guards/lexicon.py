@@ -98,12 +98,13 @@ NEGATION: Final = words(
     "lacked lacking avoid avoids avoided avoiding unable no-longer nope n't stop stops stopped stopping "
     "quit quits"
 )
+# 'a' and 'the' reach the guards only where they matter: a few, the only one.
 QUANTIFIER: Final = words(
     "all every each both either some any many much few little several most least more ~ less fewer none only just "
     "always usually normally often sometimes occasionally ever rarely never once twice again half double single "
     "enough mostly mainly partly entirely completely totally fully almost nearly whole lot bit couple pair other "
     "another same different at-least at-most more-than less-than up-to exactly roughly approximately everyone "
-    "everything anyone anything someone something last max maximum minimum solely merely alone together"
+    "everything anyone anything someone something last max maximum minimum solely merely alone together a the"
 )
 HEDGE: Final = words(
     "might may can could would should must shall ought maybe perhaps probably possibly likely unlikely presumably "

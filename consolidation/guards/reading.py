@@ -31,7 +31,7 @@ class Reading:
     all_capitals: bool
     asks: bool  # ends in a question
     primes: tuple[str, ...]  # feet and inches marks after digits
-    speech: tuple[str, ...]  # a speaking verb and the marks around it
+    marks: tuple[str, ...]  # where a comma or quotation mark decides who speaks, is spoken to or belongs to a list
     english: bool
 
 
@@ -49,7 +49,7 @@ def read(text: str) -> Reading:
         all_capitals=plain == plain.upper(),
         asks="?" in plain and plain.rstrip("\"' )]\n").endswith("?"),
         primes=tuple(_PRIME.findall(plain)) if _PRIMES.search(plain) else (),
-        speech=() if _SPEAKING.isdisjoint(compared) else tuple("".join(p) for p in _SPEECH.findall(plain.casefold())),
+        marks=tuple(_deciding_marks(plain, speaks=not _SPEAKING.isdisjoint(compared))),
         english=is_english(compared) and (plain.isascii() or _LATIN_OR_PLAIN.fullmatch(plain) is not None),
     )
 
@@ -58,9 +58,24 @@ _QUOTES: Final = {**dict.fromkeys(map(ord, "\u2018\u2019\u02bc"), "'"), **dict.f
 _PRIMES = re.compile("['\"\u2032\u2033]")
 _PRIME = re.compile(r"[0-9]\s?('|\"|''|\u2032{1,2}|\u2033)(?![^\W_])")
 _SPEAKING = lexicon.words("said says asked asks told replied replies wrote writes argued claimed")
-_SPEECH = re.compile(rf"([,;:\"]?) ?\b({'|'.join(sorted(_SPEAKING))})\b([^.!?]*?,)?")
+_SPEECH = re.compile(rf"([,;:\"]?) ?\b({'|'.join(sorted(_SPEAKING))})\b([^.!?]{{0,80}}?,)?")
 _TRAPS = lexicon.CASE_GRAMMAR | lexicon.CASE_OTHER
 _EDGES = "\"'()[]{}.,;:!?*_-"
+
+
+_OWNED_ITEM = re.compile(
+    r"(?<![^\W_])([^\W_]{1,40}) ?, ?(?:my|your|his|her|its|our|their)\b"
+)  # cooking, my family and dogs
+_ADDRESSED = re.compile(r"(?<![^\W_])([^\W_]{1,40}) ?, ?[^\W\d_]{1,40}[.!?\"' ]{0,4}$")  # let us eat, Ann
+
+
+def _deciding_marks(plain: str, *, speaks: bool) -> Iterator[str]:
+    folded = plain.casefold()
+    if speaks:
+        yield from ("".join(parts) for parts in _SPEECH.findall(folded))
+    if "," in plain:
+        yield from _OWNED_ITEM.findall(folded)
+        yield from _ADDRESSED.findall(folded)
 
 
 def _shaped(plain: str) -> Iterator[tuple[str, bool]]:
