@@ -19,7 +19,7 @@ from consolidation.models import Consumption, Operation, OperationSource, Policy
 from consolidation.operations import Approval, Json, Kind, State, obs
 from consolidation.policy import Policy as Rules
 from observations import outbox, store
-from observations.models import Event, Evidence, Observation, Outbox, Use, database_now
+from observations.models import Event, Evidence, Observation, Outbox, Transition, Use, database_now
 from observations.records import Claim, Record, StatedBy, Status, WrittenBy
 
 ERASE_PRUNED = "erase_pruned"  # the outbox task that erases after the grace period
@@ -64,6 +64,7 @@ class _Work:
     sources: list[OperationSource]
     rows: dict[int, Observation]
     policy: Rules
+    now: datetime  # the database's clock, read when the lock was had
 
     @property
     def ids(self) -> list[int]:
@@ -72,10 +73,16 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """What carrying out one kind did: the row it wrote, and the sources it moved."""
+    """What carrying out one kind did: the row it wrote, and the sources it moved or gave a period."""
 
-    moved: tuple[int, ...]
+    moved: tuple[int, ...]  # these left the reads, and are consumed
     derived: int | None = None
+    dated: tuple[int, ...] = ()  # these stay, with a period of validity
+
+    @property
+    def touched(self) -> frozenset[int]:
+        """Sources that stand one version higher than before."""
+        return frozenset(self.moved) | frozenset(self.dated)
 
 
 # --- apply ----------------------------------------------------------------------------------------------------------
@@ -118,10 +125,10 @@ def _refusal_to_apply(work: _Work) -> Result | None:
     )
     if not allowed:
         return _result(operation, Outcome.REFUSED, f"{operation.op_id} is {operation.status.replace('_', ' ')}, not approved.")
-    if operation.status == State.APPROVED and review.expired(operation):
+    if operation.status == State.APPROVED and review.expired(operation, now=work.now):
         sentence = f"The approval of {operation.op_id} by {operation.decided_by} has expired: approve it again."
         return _result(operation, Outcome.REFUSED, sentence)
-    if reason := held(scope=operation.scope, now=database_now()):
+    if reason := held(scope=operation.scope, now=work.now):
         return _result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {reason}.")
     return None
 
@@ -165,7 +172,7 @@ def _failed(operation: Operation, by: str, error: DatabaseError) -> Result:
 def _applied(work: _Work, by: str, effect: _Effect) -> Result:
     operation = work.operation
     operation.applied_digest = operation.approved_digest or _digest(work)
-    operation.status, operation.applied_by, operation.applied_at = State.APPLIED, by, database_now()
+    operation.status, operation.applied_by, operation.applied_at = State.APPLIED, by, work.now
     operation.derived_id = effect.derived
     operation.save(update_fields=["status", "applied_by", "applied_at", "applied_digest", "derived"])
     _event(operation, State.APPLIED, by, {"derived": effect.derived, "moved": list(effect.moved), "digest": operation.applied_digest})
@@ -191,6 +198,7 @@ def _merge(work: _Work, by: str) -> _Effect:
             chain=combined.chain,
             uses_inherited=combined.uses_inherited,
             same_text_as=keep,
+            at=work.now,
         ),
     )
     store.move(scope_id=operation.scope_id, ids=work.ids, to=Status.ARCHIVED, successor=derived)
@@ -203,8 +211,8 @@ def _supersede(work: _Work, by: str) -> _Effect:
     if chosen.get("many_valued") or chosen.get("both"):
         review.remember_distinct(operation=operation, ids=work.ids, by=by)
         periods = {pk: (_moment(start), _moment(end)) for pk, start, end in chosen.get("both", [])}
-        store.set_validity(scope_id=operation.scope_id, periods=periods)
-        return _Effect(moved=())
+        dated = store.set_validity(scope_id=operation.scope_id, periods=periods)
+        return _Effect(moved=(), dated=tuple(dated))
     winner, written = chosen.get("keep"), None
     if winner is None:
         winner = written = _right_claim(work, by)
@@ -224,6 +232,7 @@ def _right_claim(work: _Work, by: str) -> int:
         predicate=newest.predicate,
         confidence=0.9,
         stated_by=StatedBy.OPERATOR,
+        created_at=operation.decided_at,
     )
     [written] = store.add_observations(scope=operation.scope, claims=[claim], written_by=WrittenBy.DELIBERATE)
     if written.id is None:
@@ -252,7 +261,7 @@ def _prune(work: _Work, by: str) -> _Effect:
         scope_id=operation.scope_id,
         key=_stamp(operation),
         payload={"operation": operation.pk},
-        due_at=database_now() + timedelta(days=work.policy.grace_days),
+        due_at=work.now + timedelta(days=work.policy.grace_days),
     )
     return _Effect(moved=tuple(live))
 
@@ -262,14 +271,11 @@ _EFFECTS = {Kind.MERGE: _merge, Kind.SUPERSEDE: _supersede, Kind.ARCHIVE: _archi
 
 def _record_priors(work: _Work, effect: _Effect) -> None:
     """Keep how every source stood, and the version the application left behind. One query."""
-    after = dict(
-        Observation.objects.filter(scope_id=work.operation.scope_id, pk__in=work.ids).values_list("pk", "version")
-    )
     for source in work.sources:
         row = work.rows[source.observation_id or 0]
         source.prior_status, source.prior_superseded_by_id = row.status, row.superseded_by_id
         source.prior_valid_from, source.prior_valid_to = row.valid_from, row.valid_to
-        source.applied_version = after[row.pk]
+        source.applied_version = row.version + (row.pk in effect.touched)
     fields = ["prior_status", "prior_superseded_by_id", "prior_valid_from", "prior_valid_to", "applied_version"]
     OperationSource.objects.bulk_update(work.sources, fields)
 
@@ -312,7 +318,7 @@ def undo_preview(*, operation: Operation) -> UndoPreview:
     sources = review.sources_of(operation)
     ids = [source.observation_id or 0 for source in sources] + [operation.derived_id or 0]
     rows = Observation.objects.filter(scope_id=operation.scope_id).in_bulk(ids)
-    work = _Work(operation, sources, rows, Rules())
+    work = _Work(operation, sources, rows, Rules(), database_now())
     refused = _refusal_to_undo(work)
     blockers = (refused.sentence,) if refused else tuple(_blockers(work))
     restores = tuple(source.observation_id or 0 for source in sources if rows[source.observation_id or 0].version != source.planned_version)
@@ -325,7 +331,7 @@ def _refusal_to_undo(work: _Work) -> Result | None:
         return _result(operation, Outcome.ALREADY, f"{operation.op_id} is already undone.")
     if operation.status != State.APPLIED:
         return _result(operation, Outcome.REFUSED, f"{operation.op_id} is {operation.status.replace('_', ' ')}: only an applied operation can be undone.")
-    if reason := held(scope=operation.scope, now=database_now()):
+    if reason := held(scope=operation.scope, now=work.now):
         return _result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {reason}.")
     return None
 
@@ -343,9 +349,18 @@ def _blockers(work: _Work) -> list[str]:
         row = work.rows[pk]
         if row.status == Status.ERASED:
             found.append(f"{obs(pk)} is erased and cannot come back.")
-        elif row.version != version:
+        elif row.version != version and not _taken_back(work, pk, since=version or 0):
             found.append(f"{obs(pk)} {review.MOVED.get(Status(row.status), 'changed')} since.")
     return found
+
+
+def _taken_back(work: _Work, pk: int, *, since: int) -> bool:
+    """True when everything that moved a row since was an operation that has been undone, so that it stands as it was left."""
+    moves = Transition.objects.filter(scope_id=work.operation.scope_id, observation_id=pk, version__gt=since)
+    stamps = {cause.partition(" ")[2] for cause in moves.values_list("cause", flat=True)}
+    undone = Operation.objects.filter(scope_id=work.operation.scope_id, status=State.UNDONE)
+    names = {stamp.partition("#")[0] for stamp in stamps}
+    return stamps <= {_stamp(row) for row in undone.filter(op_id__in=names)}
 
 
 def _later_operations(work: _Work, ids: list[int]) -> list[str]:
@@ -386,7 +401,7 @@ def _release(work: _Work) -> None:
     operation = work.operation
     Consumption.objects.filter(scope_id=operation.scope_id, operation=operation).delete()
     Outbox.objects.filter(scope_id=operation.scope_id, task=ERASE_PRUNED, key=_stamp(operation), done_at=None).update(
-        done_at=database_now()
+        done_at=work.now
     )
     if operation.kind in (Kind.MERGE, Kind.SUPERSEDE):
         review.remember_distinct(operation=operation, ids=work.ids, by=operation.op_id)
@@ -394,7 +409,7 @@ def _release(work: _Work) -> None:
 
 def _undone(work: _Work, by: str) -> Result:
     operation = work.operation
-    operation.status, operation.undone_by, operation.undone_at = State.UNDONE, by, database_now()
+    operation.status, operation.undone_by, operation.undone_at = State.UNDONE, by, work.now
     operation.save(update_fields=["status", "undone_by", "undone_at"])
     _event(operation, State.UNDONE, by, {"restored": work.ids, "retracted": operation.derived_id})
     return _result(operation, Outcome.UNDONE, f"{operation.kind} of {operation.n_sources} undone: its sources are as they were.")
@@ -413,7 +428,7 @@ def erase_pruned(*, scope_id: int, operation_id: int) -> int:
         work = _lock(operation, cause="erase")
         if work.operation.kind != Kind.PRUNE or work.operation.status != State.APPLIED:
             return 0
-        if held(scope=operation.scope, now=database_now()):
+        if held(scope=operation.scope, now=work.now):
             raise review.Refused(f"{operation.op_id} waits: the scope is on hold or paused.")
         erased = store.erase(
             scope_id=scope_id, ids=work.ids, by=operation.applied_by, reason="prune", request=operation.op_id
@@ -428,14 +443,14 @@ def erase_pruned(*, scope_id: int, operation_id: int) -> int:
 
 def _lock(operation: Operation, *, cause: str) -> _Work:
     """Take every lock, in the one order that cannot deadlock, and read what stands under it."""
-    store.lock_scope(scope_id=operation.scope_id, exclusive=True, cause=f"{cause} {_stamp(operation)}")
+    now = store.lock_scope(scope_id=operation.scope_id, exclusive=True, cause=f"{cause} {_stamp(operation)}")
     locked = Operation.objects.select_for_update(of=("self",)).select_related("scope").get(pk=operation.pk)
     sources = review.sources_of(locked)
     ids = [source.observation_id or 0 for source in sources]
     if locked.derived_id:
         ids.append(locked.derived_id)
     rows = store.lock_rows(scope_id=locked.scope_id, ids=ids)
-    return _Work(locked, sources, rows, Policy.objects.effective(scope=locked.scope.name))
+    return _Work(locked, sources, rows, Policy.objects.effective(scope=locked.scope.name), now)
 
 
 def _records(work: _Work) -> list[Record]:

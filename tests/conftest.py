@@ -6,6 +6,7 @@ tables are emptied by a superuser with triggers off, which nothing but the tests
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 
@@ -52,18 +53,38 @@ def superuser() -> psycopg.Connection:
     )
 
 
+KEPT = (
+    *("django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions"),
+    *("django_celery_beat_periodictask", "django_celery_beat_periodictasks"),
+    *("django_celery_beat_intervalschedule", "django_celery_beat_crontabschedule"),
+)
+
+
 def empty_the_store() -> None:
-    """Truncate every table of the store, the review and the queue, triggers off."""
+    """Empty every table of the store, the review and the queue, triggers off, and start ids from 1 again.
+
+    DELETE and not TRUNCATE: on tables this small it is ten times as fast, and crash tests do it hundreds of times.
+    """
+    with superuser() as admin:
+        admin.execute("SET session_replication_role = replica")
+        admin.execute(_emptying(connection.settings_dict["NAME"]))
+
+
+@functools.cache
+def _emptying(database: str) -> str:
+    """The statements that empty the database, as one text; every name in it is PostgreSQL's own, quoted."""
     with superuser() as admin:
         tables = admin.execute(
-            "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables WHERE schemaname = 'public'"
-            " AND tablename NOT IN ('django_migrations', 'django_content_type', 'auth_permission', 'auth_group',"
-            " 'auth_group_permissions', 'django_celery_beat_periodictask', 'django_celery_beat_periodictasks',"
-            " 'django_celery_beat_intervalschedule', 'django_celery_beat_crontabschedule')"
-        ).fetchone()
-        admin.execute("SET session_replication_role = replica")
-        assert tables is not None
-        admin.execute(f"TRUNCATE {tables[0]} RESTART IDENTITY CASCADE")  # names are PostgreSQL's own, quoted
+            "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL (%s)",
+            (list(KEPT),),
+        ).fetchall()
+        sequences = admin.execute(
+            "SELECT quote_literal(s.oid::regclass) FROM pg_class s JOIN pg_depend d ON d.objid = s.oid"
+            " JOIN pg_class t ON t.oid = d.refobjid WHERE s.relkind = 'S' AND t.relname <> ALL (%s)",
+            (list(KEPT),),
+        ).fetchall()
+    deletes = [f"DELETE FROM {table}" for (table,) in tables]
+    return "; ".join([*deletes, *(f"SELECT setval({sequence}, 1, false)" for (sequence,) in sequences)])
 
 
 def _fixture_teardown(self: TransactionTestCase) -> None:

@@ -1,0 +1,149 @@
+"""Small worlds for crash and concurrency tests, and what is compared before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection
+
+from consolidation import invariants, review, runner
+from consolidation.models import Operation
+from consolidation.operations import Approval, Kind
+from observations.models import Observation
+from tests.building import LONG_AGO, observe, propose, scope
+from tests.conftest import empty_the_store
+
+KEY = ("relay", "sits in", "rack 4")
+COLUMNS = """
+SELECT 'observation', o.external_id, o.text, o.status, o.version, s.external_id, o.confidence,
+       CASE WHEN o.created_at < '2025-01-01' THEN o.created_at END, o.valid_from,
+       o.valid_to, o.chain, o.stated_by, o.derivation, o.produced_by FROM observations_observation o
+  LEFT JOIN observations_observation s ON s.id = o.superseded_by_id
+UNION ALL SELECT 'evidence', o.external_id, e.source_uri, e.root_source, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM observations_evidence e JOIN observations_observation o ON o.id = e.observation_id
+UNION ALL SELECT 'lineage', d.external_id, s.external_id, l.derivation, NULL, l.operation, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM observations_lineage l JOIN observations_observation d ON d.id = l.derived_id
+  JOIN observations_observation s ON s.id = l.source_observation_id
+UNION ALL SELECT 'vector', o.external_id, e.vector::text, e.active::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM observations_embedding e JOIN observations_observation o ON o.id = e.observation_id
+UNION ALL SELECT 'journal', o.external_id, t.from_status, t.to_status, t.version, t.cause, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM observations_transition t JOIN observations_observation o ON o.id = t.observation_id
+UNION ALL SELECT 'operation', op_id, status, decided_by, generation, applied_by, NULL, NULL, NULL, NULL, NULL, undone_by, NULL, NULL
+  FROM consolidation_operation
+UNION ALL SELECT 'consumed', o.external_id, p.op_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM consolidation_consumption c JOIN observations_observation o ON o.id = c.observation_id
+  JOIN consolidation_operation p ON p.id = c.operation_id
+UNION ALL SELECT 'event', subject, action, actor, generation, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM observations_event
+UNION ALL SELECT 'verdict', a.external_id, b.external_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM consolidation_verdict v JOIN observations_observation a ON a.id = v.low_id JOIN observations_observation b ON b.id = v.high_id
+UNION ALL SELECT 'outbox', task, key, (done_at IS NULL)::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM observations_outbox WHERE task <> 'embed'
+"""
+
+
+def snapshot() -> str:
+    """Everything that a half-done operation could leave different, by external ids, in one canonical text."""
+    with connection.cursor() as cursor:
+        cursor.execute(COLUMNS)
+        return json.dumps(sorted(json.dumps(row, default=str) for row in cursor.fetchall()))
+
+
+def broken() -> list[str]:
+    """The invariants that do not hold, as sentences."""
+    return [str(violation) for violation in invariants.check()]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing that may be killed anywhere: a world, and the action on it. `build` returns the operation's primary key."""
+
+    name: str
+    build: Callable[[], int]
+    act: Callable[[int], object]
+
+
+def _operation(pk: int) -> Operation:
+    return Operation.objects.select_related("scope").get(pk=pk)
+
+
+def apply(pk: int) -> runner.Result:
+    """Apply by primary key, as a worker does."""
+    return runner.apply(operation=_operation(pk), by="reviewer")
+
+
+def undo(pk: int) -> runner.Result:
+    """Undo by primary key."""
+    return runner.undo(operation=_operation(pk), by="reviewer")
+
+
+def rows(count: int = 3, *, same: bool = True) -> list[Observation]:
+    """Fresh observations of one scope, in an empty store, that are the same world every time."""
+    empty_the_store()
+    within = scope()
+    texts = ["The relay sits in rack 4", "the relay sits in rack four", "The relay sits in rack 4.", "Relay: sits in rack 4"]
+    return [
+        observe(
+            texts[number] if same else f"The relay sits in rack {number}",
+            within=within,
+            key=KEY if same else ("relay", "sits in", f"rack {number}"),
+            external_id=f"r{number}",
+            created_at=LONG_AGO + timedelta(days=number),
+            sources=[f"s://{number}"],
+        )
+        for number in range(count)
+    ]
+
+
+def merge() -> int:
+    """An automatic merge of three."""
+    return propose(Kind.MERGE, rows()).pk
+
+
+def supersede() -> int:
+    """A contradiction of two, decided: the newer stays."""
+    live = rows(2, same=False)
+    operation = propose(Kind.SUPERSEDE, live, approval=Approval.NEEDS_HUMAN)
+    review.approve(operation=operation, by="reviewer", decision=review.Decision(keep=live[1].pk), reason="moved in May")
+    return operation.pk
+
+
+def right_claim() -> int:
+    """A contradiction of two, decided by writing the right claim."""
+    operation = propose(Kind.SUPERSEDE, rows(2, same=False), approval=Approval.NEEDS_HUMAN)
+    decision = review.Decision(text="The relay sits in rack 9")
+    review.approve(operation=operation, by="reviewer", decision=decision, reason="looked myself")
+    return operation.pk
+
+
+def archive() -> int:
+    """Two rows that leave the reads."""
+    return propose(Kind.ARCHIVE, rows(2)).pk
+
+
+def prune() -> int:
+    """Two rows that a retention policy names, approved."""
+    operation = propose(Kind.PRUNE, rows(2), approval=Approval.NEEDS_HUMAN)
+    review.approve(operation=operation, by="reviewer", reason="over a year old")
+    return operation.pk
+
+
+def applied(build: Callable[[], int]) -> Callable[[], int]:
+    """The same world after the application, for undo."""
+
+    def build_and_apply() -> int:
+        pk = build()
+        assert apply(pk).outcome == runner.Outcome.APPLIED
+        return pk
+
+    return build_and_apply
+
+
+KINDS = {"merge": merge, "supersede": supersede, "right claim": right_claim, "archive": archive, "prune": prune}
+SCENARIOS = [
+    *(Scenario(f"apply {name}", build, apply) for name, build in KINDS.items()),
+    *(Scenario(f"undo {name}", applied(build), undo) for name, build in KINDS.items()),
+]
