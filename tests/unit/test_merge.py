@@ -319,3 +319,12 @@ def test_the_score_is_the_lowest_similarity_to_the_keeper() -> None:
     rows[0] = replace(rows[0], confidence=0.9)
     made = only(rows, all_links(rows, 0.99, c1_2=0.97, c1_3=0.98, c2_3=0.955))
     assert (made.keeper, made.score) == (1, 0.97)
+
+
+def test_a_refused_merge_is_not_asked_again_and_frees_its_rows_for_others() -> None:
+    """DESIGN 4, Identity: no operation on these rows waits behind one that a person refused."""
+    rows = [replace(row(number, "same words"), normalised=f"n{number}") for number in (1, 2, 3)]
+    links = [Link(1, 2, 0.93, Met.NEIGHBOUR), Link(2, 3, 0.9, Met.NEIGHBOUR)]
+    refused = {Kind.MERGE: frozenset({(1, 2)})}
+    made = merge_proposals(rows, links, profile=PROFILE, policy=DEFAULT, rejected=refused)
+    assert [(proposal.sources, proposal.state) for proposal in made] == [((2, 3), State.NEEDS_HUMAN)]

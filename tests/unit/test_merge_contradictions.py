@@ -144,3 +144,15 @@ def test_a_predicate_with_very_many_live_values_is_read_as_many_valued_and_says_
     assert "14 live values of one key" in decision.skipped_reason
     [asked] = plan(rows[:12], links[:11], policy=Policy(many_values=12))[Kind.SUPERSEDE]
     assert asked.state is State.NEEDS_HUMAN
+
+
+def test_a_refused_supersede_is_not_asked_again_while_a_refused_merge_hides_no_contradiction() -> None:
+    """DESIGN 4, Identity."""
+    rows = [home(1, "Oslo"), home(2, "Bergen")]
+    pair = frozenset({(1, 2)})
+    by_kind = {
+        kind: merge_proposals(rows, all_links(rows), profile=PROFILE, policy=DEFAULT, rejected={kind: pair})
+        for kind in (Kind.SUPERSEDE, Kind.MERGE)
+    }
+    assert [proposal.kind for proposal in by_kind[Kind.SUPERSEDE]] == [Kind.MERGE]
+    assert [proposal.kind for proposal in by_kind[Kind.MERGE]] == [Kind.SUPERSEDE]
