@@ -87,7 +87,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _memory_disk() -> str | None:
-    """A disk in memory, where a first start needs half the time; None where there is none that programs may run from."""
+    """A disk in memory, where a first start needs half the time; None where programs may not run from one."""
     usable = os.access("/dev/shm", os.W_OK) and not os.statvfs("/dev/shm").f_flag & os.ST_NOEXEC
     return "/dev/shm" if usable else None
 
