@@ -271,7 +271,7 @@ def test_every_real_pair_that_differs_is_objected_to_at_any_similarity() -> None
     ],
 )
 def test_a_hostile_long_text_costs_no_more_than_its_length(a: str, b: str) -> None:
-    """Text comes from the world; a scheme that is quadratic in it would stop a planner for minutes (here: hours)."""
+    """Text comes from the world: work that grows with the square of its length would stop a planner for hours."""
     started = time.process_time()
     assert objections(a, b)
     assert time.process_time() - started < 5
