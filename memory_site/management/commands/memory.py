@@ -1,0 +1,94 @@
+"""`manage.py memory`: what comes in, what goes out, what is found, and whether all is well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from memory_site.management.memory import files, reading, standing
+from observations.retrieval import CALL_SITES
+
+EXIT = "Exit status: 0 all done, 1 done in part, 2 not done; what is wrong is one sentence on standard error."
+FIELDS = """
+Each line is one JSON object: `text`, and where they are known `id`, `scope`, `created_at` (ISO 8601; UTC without a
+zone), `subject`, `predicate`, `object`, `confidence`, `stated_by` (user, operator, agent, tool, outside), `valid_from`,
+`valid_to`, `source_uris`, and `supersedes` (the id of an observation that this one replaces). A line with `speaker`,
+`source_uri` or `query` and `response` is an episode, unless `kind` says otherwise. Other fields are left alone. Lines
+that are already there are skipped, so a file can be imported again.
+"""
+
+
+class Command(BaseCommand):
+    """One sub-command per doorway; each is one function of memory_site.management.memory."""
+
+    help = f"Imports, exports, searches, pauses and verifies memory. {EXIT}"
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The sub-commands and their options."""
+        commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+        self._import(commands.add_parser("import", help="store the lines of a JSONL file", description=FIELDS))
+        self._export(commands.add_parser("export", help="write memory as lines that `import` reads"))
+        self._search(commands.add_parser("search", help="find observations of one scope by words and meaning"))
+        paused = "planning and applying refuse while reads and writes go on"
+        pause = commands.add_parser("pause", help=f"pause a scope, or everything: {paused}")
+        pause.add_argument("--reason", default="", help="why, shown wherever it matters (one line)")
+        resume = commands.add_parser("resume", help="end a pause")
+        for parser in (pause, resume):
+            parser.add_argument("--scope", metavar="NAME", help="one scope (default: everything)")
+        verify = commands.add_parser(
+            "verify", help="run the invariants over the whole store; exit 1 when one is violated"
+        )
+        verify.add_argument("--json", action="store_true", help="print JSON")
+
+    def _import(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE", help="a JSONL file in UTF-8, or - for standard input")
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument("--scope", metavar="NAME", help="put every line into this scope, whatever it says itself")
+        where.add_argument(
+            "--scope-field", metavar="FIELD", help="the field that names each line's scope (default: scope)"
+        )
+        parser.add_argument("--no-embed", action="store_true", help="leave the vectors to the worker")
+        parser.add_argument("--json", action="store_true", help="print the report as JSON, with every refused line")
+
+    def _export(self, parser: CommandParser) -> None:
+        parser.add_argument("--scope", metavar="NAME", default="*", help="a scope, or 'prefix/*' (default: all)")
+        parser.add_argument(
+            "--output", metavar="FILE", help="write this file whole or not at all (default: standard output)"
+        )
+
+    def _search(self, parser: CommandParser) -> None:
+        parser.add_argument("query", metavar="QUERY", help="a question or some words")
+        parser.add_argument("--scope", metavar="NAME", required=True, help="whose memory to search")
+        parser.add_argument("--k", type=int, default=CALL_SITES["search"], help="how many rows (default: %(default)s)")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:  # Django's own signature
+        """Hands the options to the sub-command."""
+        match options["command"]:
+            case "import":
+                files.import_file(
+                    self.stdout,
+                    file=options["file"],
+                    scope=options["scope"],
+                    scope_field=options["scope_field"],
+                    as_json=options["json"],
+                    embed=not options["no_embed"],
+                )
+            case "export":
+                files.export_file(self.stdout, pattern=options["scope"], output=options["output"])
+            case "search":
+                reading.search_scope(
+                    self.stdout,
+                    self.stderr,
+                    scope=options["scope"],
+                    query=options["query"],
+                    k=options["k"],
+                    as_json=options["json"],
+                )
+            case "pause":
+                standing.pause(self.stdout, scope=options["scope"], reason=options["reason"])
+            case "resume":
+                standing.resume(self.stdout, scope=options["scope"])
+            case _:
+                standing.verify(self.stdout, as_json=options["json"])

@@ -1,0 +1,77 @@
+"""`memory pause`, `memory resume` and `memory verify`."""
+
+from __future__ import annotations
+
+import getpass
+import json
+
+from django.core.management.base import OutputWrapper
+
+from consolidation import invariants, pausing
+from memory_site.management.memory.errors import PARTLY, Error, scope_named
+from observations.models import Scope
+
+
+def pause(out: OutputWrapper, *, scope: str | None, reason: str) -> None:
+    """Pause planning and applying in a scope, or everywhere. Raises Error."""
+    if len(reason) > 200 or not (reason.isprintable() or not reason):
+        raise Error("--reason must be one line of at most 200 characters.")
+    found = scope_named(scope) if scope is not None else None
+    done = pausing.pause(scope=found, by=_person(), reason=reason)
+    where = _where(found)
+    out.write(
+        f"Paused {where}: nothing is planned or applied there until `memory resume`."
+        if done
+        else f"{where.capitalize()} is paused already."
+    )
+
+
+def resume(out: OutputWrapper, *, scope: str | None) -> None:
+    """End the pause of a scope, or the one of everything. Raises Error."""
+    found = scope_named(scope) if scope is not None else None
+    done = pausing.resume(scope=found, by=_person())
+    out.write(f"Resumed {_where(found)}." if done else f"{_where(found).capitalize()} is not paused.")
+
+
+def _where(scope: Scope | None) -> str:
+    return f"scope {scope.name}" if scope else pausing.EVERYTHING
+
+
+def _person() -> str:
+    """Who sits at the terminal, as the operating system knows them."""
+    try:
+        return getpass.getuser()[:150]
+    except (KeyError, OSError):  # an account without a name, as in some containers
+        return "command"
+
+
+def verify(out: OutputWrapper, *, as_json: bool) -> None:
+    """Run every invariant and say which holds. Raises Error, exit status 1, when one is violated."""
+    violations = {violation.id: violation for violation in invariants.check()}
+    if as_json:
+        rows = [
+            {
+                "id": rule.id,
+                "sentence": rule.sentence,
+                "ok": rule.id not in violations,
+                "rows": list(_rows(violations.get(rule.id))),
+            }
+            for rule in invariants.INVARIANTS
+        ]
+        out.write(json.dumps({"ok": not violations, "invariants": rows, "tests": invariants.PROVED_BY_TESTS}))
+    else:
+        for rule in invariants.INVARIANTS:
+            found = violations.get(rule.id)
+            out.write(f"{rule.id:<4} {'VIOLATED' if found else 'ok':<8}  {rule.sentence}")
+            if found:
+                out.write(f"      rows: {', '.join(_rows(found))}{' and more' if found.more else ''}")
+        for name, sentence in invariants.PROVED_BY_TESTS.items():
+            out.write(f"{name:<4} {'a test':<8}  {sentence}")
+    if violations:
+        raise Error(
+            f"{len(violations)} invariants are violated: stop applying and look at the rows named.", returncode=PARTLY
+        )
+
+
+def _rows(violation: invariants.Violation | None) -> tuple[str, ...]:
+    return violation.rows if violation else ()
