@@ -180,7 +180,7 @@ def _recorded(folder: DataFolder) -> Path | None:
 
 
 def _move_out(folder: DataFolder, account: Account | None) -> Path:
-    for home in (Path(name) for name in _HOMES):
+    for home in (Path(name).resolve() for name in _HOMES):
         if os.access(home, os.W_OK) and accounts.traversable(path=home, account=account):
             path = Path(tempfile.mkdtemp(prefix="palimpsest-", dir=home))
             path.chmod(0o711)
