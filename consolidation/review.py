@@ -18,7 +18,7 @@ from observations.models import Event, Observation, database_now
 from observations.records import Status
 
 # A person may still decide in these states; `failed` wrote nothing, so it may be approved again.
-DECIDABLE = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.APPROVED, State.FAILED)
+DECIDABLE = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.FAILED)
 REASON_REQUIRED = (Kind.SUPERSEDE, Kind.PRUNE)
 MOVED = {
     Status.SUPERSEDED: "was superseded",
@@ -153,7 +153,7 @@ def approve(
     Raises AlreadyDecided, Changed, or Refused with a sentence. An approval may be given again after it expired.
     """
     locked = _lock(operation)
-    _refuse_decided(locked, to=State.APPROVED)
+    _refuse_decided(locked)
     if locked.approval == Approval.NEVER:
         raise Refused(f"{locked.op_id} is never applied: {locked.skipped_reason}.")
     if locked.kind in REASON_REQUIRED and not reason.strip():
@@ -173,10 +173,14 @@ def approve(
 
 
 @transaction.atomic
-def reject(*, operation: Operation, by: str, reason: str) -> Operation:
-    """Say no, with a reason; final until the sources or the policy change. Raises AlreadyDecided or Refused."""
+def reject(*, operation: Operation, by: str, reason: str, withdraw: bool = False) -> Operation:
+    """Say no, with a reason; final until the sources or the policy change. Raises AlreadyDecided or Refused.
+
+    An approval stands against a rejection that did not know of it (C16); `withdraw` says that it is known and taken back.
+    """
     locked = _lock(operation)
-    _refuse_decided(locked, to=State.REJECTED)
+    if not (withdraw and locked.status == State.APPROVED):
+        _refuse_decided(locked)
     if not reason.strip():
         raise Refused("A rejection needs a reason: say why in one line.")
     return _decide(locked, to=State.REJECTED, by=by, reason=reason)
@@ -186,7 +190,7 @@ def reject(*, operation: Operation, by: str, reason: str) -> Operation:
 def distinct(*, operation: Operation, by: str, reason: str = "") -> Operation:
     """Say that the sources are different claims: no pair of them is ever proposed together again. Raises AlreadyDecided or Refused."""
     locked = _lock(operation)
-    _refuse_decided(locked, to=State.DISTINCT)
+    _refuse_decided(locked)
     if locked.n_sources < 2:
         raise Refused(f"{locked.op_id} has one source: there is nothing to tell apart. Reject it instead.")
     remember_distinct(operation=locked, ids=[source.observation_id or 0 for source in sources_of(locked)], by=by)
@@ -217,8 +221,10 @@ def _lock(operation: Operation) -> Operation:
     return Operation.objects.select_for_update(of=("self",)).select_related("scope").get(pk=operation.pk)
 
 
-def _refuse_decided(operation: Operation, *, to: State) -> None:
-    if operation.status in DECIDABLE and not (operation.status == State.APPROVED == to and not expired(operation)):
+def _refuse_decided(operation: Operation) -> None:
+    if operation.status in DECIDABLE:
+        return
+    if operation.status == State.APPROVED and expired(operation, now=database_now()):
         return
     if not operation.decided_by:
         raise AlreadyDecided(f"{operation.op_id} is {operation.status}: {operation.outcome or 'nothing is left to decide'}.")
@@ -226,9 +232,9 @@ def _refuse_decided(operation: Operation, *, to: State) -> None:
     raise AlreadyDecided(f"{operation.op_id} is {operation.status}: {operation.decided_by} decided it on {when}.")
 
 
-def expired(operation: Operation) -> bool:
-    """True when the operation was approved and the approval has run out. One query where it can expire at all."""
-    return operation.approval_expires_at is not None and operation.approval_expires_at <= database_now()
+def expired(operation: Operation, *, now: datetime) -> bool:
+    """True when the operation was approved and the approval has run out. No query."""
+    return operation.approval_expires_at is not None and operation.approval_expires_at <= now
 
 
 def _checked(operation: Operation, sources: Sequence[OperationSource], decision: Decision) -> Decision:
