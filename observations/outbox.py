@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 import traceback
@@ -46,6 +47,8 @@ WAITING: Final = "waiting"
 _PROJECT = Path(__file__).resolve().parent.parent
 _LAST = "last"  # key of the one row that says when a housekeeping task last ran
 _quiet_until = 0.0
+_asked = threading.Event()  # somebody wants a wake-up sent
+_sending = threading.Lock()  # held by the one thread that sends
 
 
 class Hopeless(Exception):
@@ -152,20 +155,51 @@ def _insert(
         cursor.execute(_INSERT, [task, key, json.dumps(dict(payload)), due_at, list(scope_ids)])
 
 
-def wake() -> bool:
-    """Ask a worker to sweep now. Never raises and waits a third of a second at most: False when the broker cannot be
-    reached.
+def wake() -> None:
+    """Ask a worker to sweep, from a thread: the caller never waits for a broker. Asking twice at once sends one
+    message.
+    """
+    if time.monotonic() < _quiet_until:
+        return
+    _asked.set()
+    if _sending.acquire(blocking=False):
+        # Not a daemon: a command that ends now still sends, for the third of a second that may take.
+        threading.Thread(target=_send_all, name="wake").start()
+
+
+def _send_all() -> None:
+    try:
+        while _asked.is_set():
+            _asked.clear()
+            send_wake()
+    finally:
+        _sending.release()
+    if _asked.is_set():  # asked between the last look and the release
+        wake()
+
+
+def send_wake() -> bool:
+    """Send one wake-up now. Never raises: False when the broker cannot be reached, and then none is tried for
+    QUIET_SECONDS.
     """
     global _quiet_until
-    if time.monotonic() < _quiet_until:
-        return False
     try:
         current_app.send_task(SWEEP, ignore_result=True, retry=False, expires=WAKE_EXPIRES)
-    except Exception as error:  # whatever a broker answers, the caller's write stands and the sweeper finds the row
+    except Exception as error:  # whatever a broker answers, the row is there and the sweeper finds it
         _quiet_until = time.monotonic() + QUIET_SECONDS
         log.warning("the broker cannot be reached (%s); the sweeper will find the work", type(error).__name__)
         return False
     return True
+
+
+def _forget_threads() -> None:
+    """A forked child has none of its parent's threads, so nobody would release what one of them held."""
+    global _sending
+    _sending = threading.Lock()
+    _asked.clear()
+
+
+os.register_at_fork(after_in_child=_forget_threads)
 
 
 def broker_answers(*, seconds: float = 0.15) -> bool:

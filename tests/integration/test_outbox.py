@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from celery import current_app
 from django.db import connection, transaction
+from kombu.exceptions import OperationalError as kombu_error
+from redis.exceptions import RedisError
 
 from observations import outbox
 from observations.models import Outbox, Scope, database_now
@@ -30,7 +34,7 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> list[outbox.Job]:
         return "done"
 
     monkeypatch.setattr(outbox, "_handlers", {WORK: take})
-    monkeypatch.setattr(outbox, "wake", lambda: True)
+    monkeypatch.setattr(outbox, "wake", lambda: None)
     return seen
 
 
@@ -325,3 +329,78 @@ def test_a_sweep_with_more_to_do_asks_for_one_more_worker(
         outbox._insert(task=WORK, scope_ids=[None], key=str(number), payload={}, due_at=None)
     assert outbox.work() == 5
     assert woken == [1]
+
+
+@pytest.fixture
+def awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "_quiet_until", 0.0)
+
+
+def settled() -> None:
+    """Wait until no wake-up is being sent."""
+    with outbox._sending:
+        pass
+
+
+@pytest.mark.usefixtures("awake")
+@pytest.mark.parametrize(
+    "error", [OSError(), kombu_error("refused"), ValueError("no such transport"), RedisError("OOM")]
+)
+def test_a_wake_up_never_raises_whatever_a_broker_does(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(current_app, "send_task", fail)
+    assert outbox.send_wake() is False
+
+
+@pytest.mark.usefixtures("awake")
+def test_after_a_failure_no_wake_up_is_tried_for_thirty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def fail(*_: object, **__: object) -> None:
+        tried.append(1)
+        raise OSError
+
+    monkeypatch.setattr(current_app, "send_task", fail)
+    for _ in range(5):
+        outbox.wake()
+        settled()
+    assert len(tried) == 1
+    monkeypatch.setattr(outbox, "_quiet_until", outbox._quiet_until - outbox.QUIET_SECONDS)
+    outbox.wake()
+    settled()
+    assert len(tried) == 2
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_wake_up_does_not_wait_for_a_slow_broker_and_many_become_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import of a thousand batches does not send a thousand messages, and waits for none."""
+    sent: list[int] = []
+
+    def slow(*_: object, **__: object) -> None:
+        time.sleep(0.2)
+        sent.append(1)
+
+    monkeypatch.setattr(current_app, "send_task", slow)
+    began = time.monotonic()
+    for _ in range(1000):
+        outbox.wake()
+    assert time.monotonic() - began < 0.15
+    settled()
+    time.sleep(0.05)
+    settled()
+    assert 1 <= len(sent) <= 2
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_message_carries_nothing_and_keeps_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DESIGN 7: a message is only a wake-up."""
+    seen: list[tuple[tuple[object, ...], dict[str, object]]] = []
+    monkeypatch.setattr(current_app, "send_task", lambda *args, **options: seen.append((args, options)))
+    outbox.send_wake()
+    [(args, options)] = seen
+    assert args == ("observations.tasks.sweep",)
+    assert options["ignore_result"] is True
+    assert "args" not in options
+    assert "kwargs" not in options
