@@ -1,0 +1,277 @@
+"""How proposals become operations that stay the same from plan to plan (DESIGN 4, Identity).
+
+The same proposal planned again is the same operation. What was applied is done; what a person refused or took back is
+not asked again until its sources or the policy changed, which makes a new generation; what is no longer proposed goes
+stale. An approved operation keeps its rows until it is applied or its approval expires.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import combinations, islice
+from typing import Final, TypeVar
+
+from django.db import connection
+from django.db.models import Exists, F, OuterRef, QuerySet
+
+from consolidation import review
+from consolidation.models import OPEN, Operation, OperationSource, Plan, PlanItem
+from consolidation.operations import Kind, Proposal, State
+from observations.models import Event, Observation
+
+Pair = tuple[int, int]
+Version = tuple[int, str]  # version and content hash of a source
+_Item = TypeVar("_Item")
+
+PLANNED_KINDS: Final = (Kind.MERGE, Kind.SUPERSEDE, Kind.PRUNE)  # what a plan makes; the others come by request
+_REFUSED: Final = (State.REJECTED, State.UNDONE, State.DISTINCT)
+_UNFINISHED: Final = (*OPEN, State.FAILED)
+_LOCK_SPACE: Final = 0x5062 << 40  # our corner of PostgreSQL's advisory locks, beside the store's
+_BATCH: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What earlier decisions mean for a pass over one scope."""
+
+    rejected: Mapping[Kind, frozenset[Pair]]  # pairs of refused operations that nothing changed about
+    reserved: frozenset[int]  # rows of approved operations that wait to be applied
+
+
+def settled(*, scope_id: int, policy_hash: str, now: datetime) -> Settled:
+    """The decisions that stand in a scope: nothing about their sources or the policy changed since. Two queries."""
+    rejected: defaultdict[Kind, set[Pair]] = defaultdict(set)
+    reserved: set[int] = set()
+    decided = list(_latest(scope_id).filter(status__in=(State.REJECTED, State.UNDONE, State.APPROVED)))
+    sources = _sources(decided)
+    for operation in decided:
+        rows = sources[operation.pk]
+        if operation.policy_hash != policy_hash or any(_moved(row, operation) for row in rows):
+            continue
+        ids = sorted(row.observation_id for row in rows if row.observation_id is not None)
+        if operation.status != State.APPROVED:
+            rejected[Kind(operation.kind)].update(combinations(ids, 2))
+        elif not review.expired(operation, now=now):
+            reserved.update(ids)
+    return Settled({kind: frozenset(pairs) for kind, pairs in rejected.items()}, frozenset(reserved))
+
+
+def _latest(scope_id: int) -> QuerySet[Operation]:
+    newer = Operation.objects.filter(
+        scope_id=OuterRef("scope_id"), op_id=OuterRef("op_id"), generation__gt=OuterRef("generation")
+    )
+    return Operation.objects.filter(~Exists(newer), scope_id=scope_id, kind__in=PLANNED_KINDS)
+
+
+def _sources(operations: Iterable[Operation]) -> Mapping[int, list[OperationSource]]:
+    """The sources of operations, each with the version and hash of its row as it stands now. One query per 2,000."""
+    found: defaultdict[int, list[OperationSource]] = defaultdict(list)
+    for part in _batches(operation.pk for operation in operations):
+        rows = OperationSource.objects.filter(operation__in=part).order_by("operation_id", "position")
+        for row in rows.annotate(now_at=F("observation__version"), now_hash=F("observation__content_hash")):
+            found[row.operation_id].append(row)
+    return found
+
+
+def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    iterator = iter(items)
+    while part := list(islice(iterator, _BATCH)):
+        yield part
+
+
+def _expected(row: OperationSource, operation: Operation) -> Version:
+    """How a source stood when the operation was planned, or as its undo left it."""
+    undone = operation.status == State.UNDONE and row.applied_version is not None
+    return (row.applied_version or 0) if undone else row.planned_version, row.planned_hash
+
+
+def _moved(row: OperationSource, operation: Operation) -> bool:
+    now: Version = (getattr(row, "now_at", 0), getattr(row, "now_hash", ""))
+    return now != _expected(row, operation)
+
+
+# --- storing ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Decided:
+    """What becomes of the proposals of one scope."""
+
+    items: list[Operation] = field(default_factory=list)  # of the plan, in order; new ones are not saved yet
+    new: dict[str, Proposal] = field(default_factory=dict)  # by operation id
+    stale: dict[int, str] = field(default_factory=dict)  # operation pk -> what changed
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def keep(
+    *,
+    plan: Plan,
+    scope_id: int,
+    proposals: Sequence[Proposal],
+    versions: Mapping[int, Version],
+    policy_hash: str,
+    reserved: frozenset[int],
+    by: str,
+    position: int,
+) -> Counter[str]:
+    """Store one scope's part of a plan inside the caller's transaction, from a position on.
+
+    `versions` are those of the sources as they were read. Returns how many operations are `new`, planned `again`, went
+    `stale`, were `done` or `refused` before. Two planners of one scope take turns here.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_SPACE + scope_id])
+    known = _known(scope_id, proposals)
+    sources = _sources(known.values())
+    decided = _Decided()
+    for proposal in proposals:
+        _decide(proposal, known.get(proposal.id), sources, versions, policy_hash, decided)
+    _sweep(known, sources, decided, reserved)
+    _go_stale(scope_id, decided.stale, by)
+    _save(scope_id, decided, versions)
+    PlanItem.objects.bulk_create(
+        [
+            PlanItem(scope_id=scope_id, plan=plan, operation_id=operation.pk, position=at)
+            for at, operation in enumerate(decided.items, start=position)
+        ],
+        batch_size=_BATCH,
+    )
+    return decided.counts
+
+
+def _known(scope_id: int, proposals: Sequence[Proposal]) -> dict[str, Operation]:
+    """The newest generation of every unfinished planned operation, and of whatever is proposed now."""
+    planned = PlanItem.objects.filter(scope_id=scope_id, operation_id=OuterRef("pk"))
+    known = {row.op_id: row for row in _latest(scope_id).filter(Exists(planned), status__in=_UNFINISHED)}
+    for part in _batches(proposal.id for proposal in proposals if proposal.id not in known):
+        known |= {row.op_id: row for row in _latest(scope_id).filter(op_id__in=part)}
+    return known
+
+
+def _decide(
+    proposal: Proposal,
+    known: Operation | None,
+    sources: Mapping[int, list[OperationSource]],
+    versions: Mapping[int, Version],
+    policy_hash: str,
+    decided: _Decided,
+) -> None:
+    changed = _changed(proposal, known, sources[known.pk], versions, policy_hash) if known is not None else ""
+    if known is not None and known.status == State.APPLIED:
+        decided.counts["done"] += 1
+    elif known is not None and known.status in _REFUSED and not changed:
+        decided.counts["refused"] += 1
+    elif known is not None and known.status in _UNFINISHED and not changed:
+        decided.counts["again"] += 1
+        decided.items.append(known)
+    else:
+        if known is not None and known.status in _UNFINISHED:
+            decided.stale[known.pk] = f"planned anew: {changed}"
+        decided.counts["new"] += 1
+        decided.new[proposal.id] = proposal
+        decided.items.append(_operation(proposal, 1 if known is None else known.generation + 1, policy_hash))
+
+
+def _changed(
+    proposal: Proposal,
+    operation: Operation,
+    rows: Sequence[OperationSource],
+    versions: Mapping[int, Version],
+    policy_hash: str,
+) -> str:
+    """What is different from when the operation was planned or decided; empty when nothing is."""
+    if operation.policy_hash != policy_hash:
+        return "the policy changed"
+    if any(versions.get(row.observation_id or 0) != _expected(row, operation) for row in rows):
+        return "its sources changed"
+    if operation.status in _REFUSED:
+        return ""  # a refusal stands whatever the figures are now
+    then = (operation.approval, operation.skipped_reason, operation.keeper_id, operation.product, operation.reason)
+    now = (proposal.approval, proposal.skipped_reason, proposal.keeper, proposal.product, proposal.reason)
+    return "" if then == now else "it is proposed differently"
+
+
+def _sweep(
+    known: Mapping[str, Operation],
+    sources: Mapping[int, list[OperationSource]],
+    decided: _Decided,
+    reserved: frozenset[int],
+) -> None:
+    """Approved operations stay in the plan; every other unfinished one that is not proposed any more goes stale."""
+    proposed = {operation.op_id for operation in decided.items}
+    for operation in sorted(known.values(), key=lambda row: row.pk):
+        if operation.op_id in proposed or operation.status not in _UNFINISHED:
+            continue
+        ids = {row.observation_id or 0 for row in sources[operation.pk]}
+        if operation.status == State.APPROVED and ids <= reserved:
+            decided.counts["approved"] += 1
+            decided.items.append(operation)
+            continue
+        rows = {row.pk: row for row in Observation.objects.filter(pk__in=ids)}
+        moved = review.changes(operation=operation, sources=sources[operation.pk], rows=rows)
+        decided.stale[operation.pk] = "; ".join(moved) or "no longer proposed"
+
+
+def _go_stale(scope_id: int, reasons: Mapping[int, str], by: str) -> None:
+    """Conditional: what a person decided or an applier applied in the meantime stays as it is."""
+    for part in _batches(sorted(reasons)):
+        rows = list(
+            Operation.objects.select_for_update(of=("self",)).filter(pk__in=part, status__in=_UNFINISHED).order_by("pk")
+        )
+        for row in rows:
+            row.status, row.outcome = State.STALE, reasons[row.pk][:500]
+        Operation.objects.bulk_update(rows, ["status", "outcome"])
+        Event.objects.bulk_create(
+            Event(
+                scope_id=scope_id,
+                action=State.STALE,
+                actor=by,
+                subject=row.op_id,
+                generation=row.generation,
+                detail={"changed": row.outcome},
+            )
+            for row in rows
+        )
+
+
+def _operation(proposal: Proposal, generation: int, policy_hash: str) -> Operation:
+    return Operation(
+        op_id=proposal.id,
+        generation=generation,
+        input_key=proposal.input_key,
+        scope_id=proposal.scope_id,
+        kind=proposal.kind,
+        approval=proposal.approval,
+        status=proposal.state,
+        reason=proposal.reason,
+        skipped_reason=proposal.skipped_reason,
+        score=proposal.score,
+        keeper_id=proposal.keeper,
+        product=dict(proposal.product),
+        signals=dict(proposal.signals),
+        n_sources=len(proposal.sources),
+        policy_hash=policy_hash,
+    )
+
+
+def _save(scope_id: int, decided: _Decided, versions: Mapping[int, Version]) -> None:
+    new = [operation for operation in decided.items if operation.op_id in decided.new]
+    Operation.objects.bulk_create(new, batch_size=_BATCH)
+    OperationSource.objects.bulk_create(
+        [
+            OperationSource(
+                scope_id=scope_id,
+                operation_id=operation.pk,
+                observation_id=source,
+                position=at,
+                planned_version=versions[source][0],
+                planned_hash=versions[source][1],
+            )
+            for operation in new
+            for at, source in enumerate(decided.new[operation.op_id].sources)
+        ],
+        batch_size=_BATCH,
+    )

@@ -1,0 +1,197 @@
+"""A stored plan as it is printed and as JSON: one reading for the command, the pages and the API."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db.models import Prefetch, QuerySet
+
+from consolidation.models import Operation, OperationSource, Plan
+from consolidation.operations import (
+    Approval,
+    Json,
+    Kind,
+    PrintedOperation,
+    PrintedPlan,
+    PrintedSource,
+    State,
+    obs,
+)
+from consolidation.operations import plan as plan_label
+from observations.models import Observation
+
+
+def printed(plan: Plan) -> PrintedPlan:
+    """The plan for `operations.render`. Three queries."""
+    figures = plan.figures
+    return PrintedPlan(
+        operations=tuple(_printed(operation) for operation in _operations(plan)),
+        records=int(figures.get("store", figures.get("records", 0))),
+        id=plan.pk,
+        notes=notes(plan),
+        left_out=tuple(f"{item['scope']}: {item['error']}" for item in plan.failures),
+        figures=_figures_line(plan),
+    )
+
+
+def notes(plan: Plan) -> dict[Kind, str]:
+    """Why a kind may hold nothing (R53). No query."""
+    found = {Kind.PROMOTE: "needs a model; none configured"}
+    if not plan.figures.get("retention_rules"):
+        found[Kind.PRUNE] = "retention policy: none configured"
+    return found
+
+
+def plan_json(plan: Plan) -> dict[str, Json]:
+    """The plan as JSON: id, counts, figures, what was left out, and every operation whole. Three queries."""
+    operations = _operations(plan)
+    return {
+        "id": plan_label(plan.pk),
+        "state": str(plan.state),
+        "pattern": plan.pattern,
+        "requested_by": plan.requested_by,
+        "trigger": plan.trigger,
+        "created_at": plan.created_at.isoformat(),
+        "counts": _counts(operations),
+        "figures": plan.figures,
+        "left_out": plan.failures,
+        "operations": [operation_json(operation) for operation in operations],
+    }
+
+
+def operation_json(operation: Operation) -> dict[str, Json]:
+    """One operation as JSON: what it is, where it stands, what it takes in and why. One query, none when prefetched."""
+    sources = [_source_json(source) for source in _sources(operation)]
+    return {
+        "id": operation.op_id,
+        "input_key": operation.input_key,
+        "generation": operation.generation,
+        "kind": operation.kind,
+        "approval": operation.approval,
+        "status": operation.status,
+        "skipped_reason": operation.skipped_reason,
+        "reason": operation.reason,
+        "score": operation.score,
+        "scope": operation.scope.name,
+        "keeper": obs(operation.keeper_id) if operation.keeper_id else None,
+        "sources": sources,
+        "product": operation.product,
+        "signals": operation.signals,
+    }
+
+
+def _operations(plan: Plan) -> list[Operation]:
+    rows = (
+        Operation.objects.filter(plan_items__plan=plan).select_related("scope").order_by("plan_items__position", "pk")
+    )
+    return list(rows.prefetch_related(Prefetch("sources", _ordered_sources())))
+
+
+def _ordered_sources() -> QuerySet[OperationSource]:
+    return OperationSource.objects.select_related("observation").order_by("operation_id", "position")
+
+
+def _sources(operation: Operation) -> Iterable[OperationSource]:
+    prefetched = getattr(operation, "_prefetched_objects_cache", {})
+    if "sources" in prefetched:
+        return operation.sources.all()
+    return _ordered_sources().filter(operation=operation)
+
+
+def _counts(operations: Sequence[Operation]) -> dict[str, Json]:
+    """By kind what is proposed, then the skips, and what has to happen to them (R79)."""
+    kinds = Counter(operation.kind for operation in operations if operation.status != State.SKIPPED)
+    skipped = [operation for operation in operations if operation.status == State.SKIPPED]
+    shown_for_review = sum(operation.approval == Approval.NEEDS_HUMAN for operation in skipped)
+    states = Counter(operation.status for operation in operations)
+    return {
+        **{kind.value: kinds[kind] for kind in (Kind.MERGE, Kind.PROMOTE, Kind.SUPERSEDE, Kind.PRUNE)},
+        **dict(sorted(kinds.items())),
+        "skipped": len(skipped),
+        "automatic": states[State.PLANNED],
+        "awaiting_review": states[State.NEEDS_HUMAN] + shown_for_review,
+        "total": len(operations),
+    }
+
+
+def _printed(operation: Operation) -> PrintedOperation:
+    cosines = {
+        frozenset((pair["a"], pair["b"])): pair["cosine"]
+        for pair in operation.signals.get("pairs", [])
+        if pair.get("cosine") is not None
+    }
+    return PrintedOperation(
+        id=operation.op_id,
+        kind=Kind(operation.kind),
+        approval=Approval(operation.approval),
+        state=State(operation.status),
+        scope=operation.scope.name,
+        reason=operation.reason,
+        skipped_reason=operation.skipped_reason,
+        keeper=operation.keeper_id,
+        sources=tuple(
+            _printed_source(source, cosines.get(frozenset((source.observation_id, operation.keeper_id))))
+            for source in _sources(operation)
+        ),
+    )
+
+
+def _printed_source(source: OperationSource, similarity: float | None) -> PrintedSource:
+    row = source.observation
+    if not isinstance(row, Observation):
+        return PrintedSource(id=source.episode_id or 0, text="(an episode)")
+    return PrintedSource(
+        id=row.pk,
+        text="(erased)" if row.text is None else row.text,
+        external_id=row.external_id,
+        similarity=similarity,
+        said_at=row.created_at,
+        trust=row.stated_by,
+        period=_period(row.valid_from, row.valid_to),
+    )
+
+
+def _period(start: datetime | None, end: datetime | None) -> str:
+    return " ".join(
+        part for part in (f"from {start:%Y-%m-%d}" if start else "", f"to {end:%Y-%m-%d}" if end else "") if part
+    )
+
+
+def _source_json(source: OperationSource) -> dict[str, Json]:
+    row = source.observation
+    if not isinstance(row, Observation):
+        return {"id": f"ep_{source.episode_id}", "external_id": None, "text": None, "status": None}
+    return {
+        "id": obs(row.pk),
+        "external_id": row.external_id,
+        "text": row.text,
+        "subject": row.subject,
+        "predicate": row.predicate,
+        "object": row.object,
+        "status": row.status,
+        "version": row.version,
+        "confidence": row.confidence,
+        "stated_by": row.stated_by,
+        "created_at": row.created_at.isoformat(),
+        "valid_from": row.valid_from.isoformat() if row.valid_from else None,
+        "valid_to": row.valid_to.isoformat() if row.valid_to else None,
+    }
+
+
+def _figures_line(plan: Plan) -> str:
+    figures = plan.figures
+    if not figures.get("records"):
+        return ""
+    parts = [
+        f"{figures['records']:,} records in {figures['scopes']:,} scopes",
+        f"{figures['compared']:,} pairs compared in {figures['blocks']:,} blocks ({figures['split']:,} split)",
+        f"{figures['pairs']:,} judged",
+        f"about {figures['missed_estimate']:,.0f} pairs missed (audit of {figures['audited']:,} records)",
+    ]
+    if figures.get("without_vector"):
+        parts.append(f"{figures['without_vector']:,} records without a vector yet")
+    if settled := figures.get("refused", 0) + figures.get("done", 0):
+        parts.append(f"{settled:,} already decided before")
+    return ", ".join([*parts, f"{figures['seconds']:.1f} s"])
