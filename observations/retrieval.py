@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from django.conf import settings
 from django.db import connection, transaction
 
-from observations.embedding import Embedder, embedder
+from observations.embedding import Embedder, Profile, embedder
 from observations.models import Observation, Scope, Use
 from observations.normalise import clean
 from observations.records import Status
@@ -32,8 +32,11 @@ CALL_SITES: Final[Mapping[str, int]] = {
 }
 LONGEST_QUERY: Final = 4_000  # characters; the rest of a longer one is not read
 _MOST: Final = 1_000  # rows of one answer
+_SPARE: Final = 10  # further rows read, in case one leaves the reads meanwhile
 _POOL: Final = 4  # each way of searching hands in this many times k rows to be ranked together
-_RANK_OFFSET: Final = 60  # reciprocal rank fusion's constant
+# What holding all words of the query adds to the cosine. Measured with MiniLM on 667 questions over 1,283 observations
+# in five scopes (locomo): recall@5 is 0.637 by meaning alone, 0.611 by words alone, 0.645 by reciprocal ranks, 0.68 so.
+_WORDS_COUNT: Final = 0.35
 
 
 class Why(StrEnum):
@@ -61,8 +64,8 @@ class Hit:
     why: Why
     trust: Trust
     status: Status
-    score: float  # reciprocal ranks added up: comparable within one answer only
-    cosine: float | None  # to the query; None when the row came by its words alone
+    score: float  # comparable within one answer only
+    cosine: float | None  # to the query; None while the row has no vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,113 +101,160 @@ def search(*, scope: Scope, query: str, k: int, call_site: str, embedder: Embedd
     k = min(k, _MOST)
     if not text or k < 1:
         return Answer(uuid.uuid4(), (), complete=True)
-    pool = max(_POOL * k, 50)
-    near = _attempt("meaning", lambda: _by_meaning(scope, text, pool, embedder or current_embedder()))
-    worded = _attempt("words", lambda: _by_words(scope, text, pool))
-    ranked = _fused(near or [], worded or [])
-    hits = _attempt("rows", lambda: _hits(scope, ranked, dict(near or []), dict(worded or []), k))
-    answer = Answer(uuid.uuid4(), hits or (), complete=None not in (near, worded, hits))
-    _attempt("uses", lambda: _note_uses(scope, answer, call_site))
+    asked = _attempt("the embedder", lambda: _asked(text, embedder or current_embedder()))
+    hits = _attempt("the store", lambda: _read(scope, text, asked, k))
+    answer = Answer(uuid.uuid4(), hits or (), complete=None not in (asked, hits))
+    if hits:
+        _attempt("the count of uses", lambda: _note_uses(scope, answer, call_site))
     return answer
 
 
-Found = TypeVar("Found")
-Scored = list[tuple[int, float]]  # (observation id, score), best first
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The query's vector as PostgreSQL reads it, and the profile it may be compared under."""
+
+    vector: str
+    profile: Profile
 
 
-def _attempt(part: str, read: Callable[[], Found]) -> Found | None:
-    """A part of a read, or None when it failed; inside somebody's transaction the failure does not spoil it."""
+def _asked(text: str, embedder: Embedder) -> _Asked:
+    [vector] = embedder.embed([text])
+    return _Asked(str(vector.tolist()), embedder.profile)
+
+
+def _read(scope: Scope, text: str, asked: _Asked | None, k: int) -> tuple[Hit, ...]:
+    """By words first, because a row that holds them is worth its cosine however far it is. One transaction."""
+    pool = max(_POOL * k, 50)
+    with transaction.atomic():
+        shares = _by_words(scope, text, pool)
+        cosines, nearest = _by_meaning(scope, asked, pool, also=shares) if asked else ({}, frozenset())
+        return _hits(scope, _Found(shares, cosines, nearest), k)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What both ways of searching found, by observation id."""
+
+    shares: Mapping[int, float]  # of the query's words, 0 to 1
+    cosines: Mapping[int, float]
+    nearest: frozenset[int]  # those of the cosines that came by meaning
+
+    def ranked(self) -> list[tuple[int, float]]:
+        """Ids and scores, best first: the cosine, plus the share of words, which changes no order where it is equal.
+
+        A row without a vector counts as near as its words say, so that it is found at once.
+        """
+        best = max(self.cosines.values(), default=1.0)
+        scores = {
+            pk: self.cosines.get(pk, best * self.shares.get(pk, 0.0)) + _WORDS_COUNT * self.shares.get(pk, 0.0)
+            for pk in {*self.cosines, *self.shares}
+        }
+        return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
+
+    def why(self, pk: int) -> Why:
+        """Which way a row came."""
+        if pk not in self.nearest:
+            return Why.WORDS
+        return Why.BOTH if pk in self.shares else Why.MEANING
+
+
+Read = TypeVar("Read")
+
+
+def _attempt(part: str, read: Callable[[], Read]) -> Read | None:
+    """A part of a read, or None when it failed."""
     try:
-        with transaction.atomic():
-            return read()
+        return read()
     except Exception as error:  # promise 9: whatever an embedder or a driver raises, the agent that asked goes on
         log.warning("search: %s failed (%s); the answer is incomplete", part, type(error).__name__)
         return None
 
 
-def _by_meaning(scope: Scope, text: str, pool: int, embedder: Embedder) -> Scored:
-    """The nearest rows by an exact scan of the scope's vectors: no other scope's size can thin the answer (C14)."""
-    [vector] = embedder.embed([text])
-    profile = embedder.profile
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT observation_id, 1 - (vector <=> %s::vector) FROM observations_embedding"
-            " WHERE scope_id = %s AND profile = %s AND dimensions = %s AND active AND vector IS NOT NULL"
-            " AND observation_id IS NOT NULL ORDER BY vector <=> %s::vector, observation_id LIMIT %s",
-            [str(vector.tolist()), scope.pk, profile.name, profile.dimensions, str(vector.tolist()), pool],
-        )
-        return [(pk, cosine) for pk, cosine in cursor.fetchall()]
-
-
-# One lookup per word of the query in the index of migration 0004, whose entries carry the scope. A row's score is the
-# sum of its words' inverse document frequencies within the scope: what every row says counts for nothing.
-_WORDS = """
-WITH words AS (
-  SELECT lexeme, ('''@ ' || %(scope)s || '''')::tsquery
-      && ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery AS query
-  FROM unnest(to_tsvector('english', %(text)s)) LIMIT 32
-), found AS (
-  SELECT w.lexeme, o.id FROM words w JOIN observations_observation o
-  ON (to_tsvector('english', o.text) || array_to_tsvector(ARRAY['@ ' || o.scope_id::text])) @@ w.query
-  WHERE o.scope_id = %(scope)s AND o.status = 'active'
-), total AS (
-  SELECT count(*)::float8 AS n FROM observations_observation WHERE scope_id = %(scope)s AND status = 'active'
-), weights AS (
-  SELECT lexeme, ln(1 + (n - count(*) + 0.5) / (count(*) + 0.5)) AS weight FROM found, total GROUP BY lexeme, n
-)
-SELECT id, sum(weight) AS score FROM found JOIN weights USING (lexeme)
-GROUP BY id ORDER BY score DESC, id LIMIT %(pool)s
+_NEAREST = """
+WITH mine AS (
+  SELECT observation_id AS id, vector <=> %(vector)s::vector AS distance FROM observations_embedding
+  WHERE scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s AND active
+    AND vector IS NOT NULL AND observation_id IS NOT NULL
+), nearest AS (SELECT id, distance FROM mine ORDER BY distance, id LIMIT %(pool)s)
+SELECT id, 1 - distance, true FROM nearest
+UNION ALL
+SELECT id, 1 - distance, false FROM mine WHERE id = ANY (%(also)s) AND id NOT IN (SELECT id FROM nearest)
 """
 
 
-def _by_words(scope: Scope, text: str, pool: int) -> Scored:
+def _by_meaning(
+    scope: Scope, asked: _Asked, pool: int, *, also: Collection[int]
+) -> tuple[dict[int, float], frozenset[int]]:
+    """The nearest rows by an exact scan of the scope's vectors: no other scope's size can thin the answer (C14).
+
+    Returns cosines by id, and which are the nearest; `also` are rows whose cosine is wanted however far they are.
+    """
+    values: dict[str, str | int | list[int]] = {
+        "vector": asked.vector,
+        "scope": scope.pk,
+        "profile": asked.profile.name,
+        "dimensions": asked.profile.dimensions,
+        "pool": pool,
+        "also": list(also),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_NEAREST, values)
+        rows = cursor.fetchall()
+    return {pk: cosine for pk, cosine, _ in rows}, frozenset(pk for pk, _, close in rows if close)
+
+
+# One lookup per word of the query in the index of migration 0004, whose entries carry the scope: a condition on
+# scope_id here would tempt the planner to read the scope row by row instead. A row's share is that of the query's words
+# it holds, each weighed by its inverse document frequency within the scope: what every row says counts for nothing.
+_WORDS = """
+WITH words AS MATERIALIZED (
+  SELECT lexeme, ('''@ ' || %(scope)s || '''')::tsquery
+      && ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery AS query
+  FROM unnest(to_tsvector('english', %(text)s)) LIMIT 32
+), found AS MATERIALIZED (
+  SELECT w.lexeme, o.id FROM words w JOIN observations_observation o
+  ON (to_tsvector('english', o.text) || array_to_tsvector(ARRAY['@ ' || o.scope_id::text])) @@ w.query
+  WHERE o.status = 'active'
+), weights AS MATERIALIZED (
+  SELECT w.lexeme, ln(1 + (rows.n - coalesce(hits.n, 0) + 0.5) / (coalesce(hits.n, 0) + 0.5)) AS weight
+  FROM words w LEFT JOIN (SELECT lexeme, count(*)::float8 AS n FROM found GROUP BY lexeme) hits USING (lexeme)
+  CROSS JOIN (SELECT count(*)::float8 AS n FROM observations_observation
+              WHERE scope_id = %(scope)s AND status = 'active') rows
+)
+SELECT id, sum(weight) / (SELECT sum(weight) FROM weights) AS share FROM found JOIN weights USING (lexeme)
+GROUP BY id ORDER BY share DESC, id LIMIT %(pool)s
+"""
+
+
+def _by_words(scope: Scope, text: str, pool: int) -> dict[int, float]:
+    """Rows that hold words of the query, and what share of them, by weight: 0 to 1."""
     with connection.cursor() as cursor:
         cursor.execute(_WORDS, {"scope": scope.pk, "text": text, "pool": pool})
-        return [(pk, score) for pk, score in cursor.fetchall()]
+        return dict(cursor.fetchall())
 
 
-def _fused(near: Scored, worded: Scored) -> list[tuple[int, float]]:
-    """Both rankings by reciprocal rank. Equal scores share a rank, so words that fit all rows alike change no order."""
-    scores: dict[int, float] = {}
-    for ranking in (near, worded):
-        for pk, rank in _ranks(ranking):
-            scores[pk] = scores.get(pk, 0.0) + 1 / (_RANK_OFFSET + rank)
-    cosines = dict(near)
-    return sorted(scores.items(), key=lambda hit: (-hit[1], -cosines.get(hit[0], -1.0), hit[0]))
-
-
-def _ranks(ranking: Scored) -> list[tuple[int, int]]:
-    ranks: list[tuple[int, int]] = []
-    rank, before = 0, None
-    for place, (pk, score) in enumerate(ranking, start=1):
-        rank = rank if score == before else place
-        ranks.append((pk, rank))
-        before = score
-    return ranks
-
-
-def _hits(
-    scope: Scope, ranked: Sequence[tuple[int, float]], near: Mapping[int, float], worded: Mapping[int, float], k: int
-) -> tuple[Hit, ...]:
+def _hits(scope: Scope, found: _Found, k: int) -> tuple[Hit, ...]:
+    ranked = found.ranked()[: k + _SPARE]
     rows = Observation.objects.active().in_scope(scope).in_bulk([pk for pk, _ in ranked])
-    return tuple(_hit(rows[pk], score, near.get(pk), pk in worded) for pk, score in ranked if pk in rows)[:k]
+    return tuple(_hit(rows[pk], score, found) for pk, score in ranked if pk in rows)[:k]
 
 
-def _hit(row: Observation, score: float, cosine: float | None, by_words: bool) -> Hit:
+def _hit(row: Observation, score: float, found: _Found) -> Hit:
     return Hit(
         id=row.pk,
         external_id=row.external_id,
         text=row.text or "",
-        why=Why.WORDS if cosine is None else Why.BOTH if by_words else Why.MEANING,
+        why=found.why(row.pk),
         trust=Trust.LOW if row.derivation == "compact" else Trust.MEDIUM,
         status=Status(row.status),
         score=score,
-        cosine=cosine,
+        cosine=found.cosines.get(row.pk),
     )
 
 
 def _note_uses(scope: Scope, answer: Answer, call_site: str) -> None:
     """One insert: who was handed out by which answer (R51). Telemetry; without it the read stands all the same."""
-    Use.objects.bulk_create(
-        Use(scope=scope, observation_id=hit.id, call_site=call_site, answer=answer.id) for hit in answer.hits
-    )
+    with transaction.atomic():  # a savepoint within somebody's transaction, which a failure must not spoil
+        Use.objects.bulk_create(
+            Use(scope=scope, observation_id=hit.id, call_site=call_site, answer=answer.id) for hit in answer.hits
+        )
