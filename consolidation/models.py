@@ -1,10 +1,12 @@
-"""Proposals and what became of them. Transitions are conditional updates; a trigger refuses every other (DESIGN 4, Life)."""
+"""Proposals and what became of them. Transitions are conditional updates; a trigger refuses every other (DESIGN 4,
+Life).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
@@ -25,11 +27,9 @@ def _choices(enum: Iterable[str]) -> list[tuple[str, str]]:
     return [(str(member), str(member).replace("_", " ")) for member in enum]
 
 
-def _edge(to: str, related_name: str, *, null: bool = False) -> models.ForeignKey[models.Model, models.Model]:
-    """A foreign key whose constraint is the composite (id, scope) one of 0002_integrity (I5)."""
-    return models.ForeignKey(
-        to, on_delete=models.DO_NOTHING, db_constraint=False, related_name=related_name, null=null, blank=null
-    )
+# A foreign key whose constraint is the composite (id, scope) one of 0002_integrity, so that no edge can cross scopes
+# (I5).
+_EDGE: Any = {"on_delete": models.DO_NOTHING, "db_constraint": False}
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
@@ -46,7 +46,9 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
 
 
 class Policy(models.Model):
-    """What the planner may propose and the runner may do in the scopes of one pattern; the most specific pattern wins."""
+    """What the planner may propose and the runner may do in the scopes of one pattern; the most specific pattern
+    wins.
+    """
 
     pattern = models.CharField(max_length=200, unique=True)
     body = models.JSONField(default=dict)  # consolidation.policy.Policy.to_dict(); absent fields take their defaults
@@ -64,7 +66,9 @@ class Policy(models.Model):
 
 
 class Pause(models.Model):
-    """While a row stands, planning and applying refuse in its scope (or everywhere, without one); reads and writes go on."""
+    """While a row stands, planning and applying refuse in its scope (or everywhere, without one); reads and writes go
+    on.
+    """
 
     scope = models.OneToOneField(Scope, on_delete=models.PROTECT, null=True, blank=True, related_name="pause")
     at = models.DateTimeField(db_default=ClockTimestamp())
@@ -72,6 +76,7 @@ class Pause(models.Model):
     reason = models.CharField(max_length=200, blank=True, default="")
 
     class Meta:
+        permissions = [("pause", "Can pause and resume planning and applying")]
         constraints = [UniqueConstraint(name="one_pause_everywhere", fields=["scope"], nulls_distinct=False)]
 
     def __str__(self) -> str:
@@ -80,7 +85,9 @@ class Pause(models.Model):
     @classmethod
     def standing(cls, *, scope_id: int | None = None) -> Pause | None:
         """The pause that covers a scope (the global one first), or the global one; None when work may go on."""
-        return cls.objects.filter(Q(scope=None) | Q(scope_id=scope_id)).order_by(F("scope").asc(nulls_first=True)).first()
+        return (
+            cls.objects.filter(Q(scope=None) | Q(scope_id=scope_id)).order_by(F("scope").asc(nulls_first=True)).first()
+        )
 
 
 class Plan(models.Model):
@@ -96,14 +103,19 @@ class Plan(models.Model):
     created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
     requested_by = models.CharField(max_length=150)
     trigger = models.CharField(max_length=20)  # command, admin, schedule
-    window = models.CharField(max_length=40, blank=True, default="")  # schedule only: a run is unique by (pattern, window)
+    window = models.CharField(
+        max_length=40, blank=True, default=""
+    )  # schedule only: a run is unique by (pattern, window)
     state = models.CharField(max_length=10, choices=State.choices, default=State.COMPLETE)
-    figures = models.JSONField(default=dict)  # records read, pairs compared, blocks, missed estimate, seconds: numbers only
+    figures = models.JSONField(
+        default=dict
+    )  # records read, pairs compared, blocks, missed estimate, seconds: numbers only
     failures = models.JSONField(default=list)  # [{"scope": name, "error": one sentence}]
     policies = models.JSONField(default=dict)  # scope id -> policy hash, the snapshot the plan was made under
     explained_at = models.DateTimeField(null=True, blank=True)  # when somebody listed its skips
 
     class Meta:
+        permissions = [("make_plan", "Can plan now")]
         constraints = [
             UniqueConstraint(name="one_plan_per_window", fields=["pattern", "window"], condition=~Q(window="")),
         ]
@@ -118,9 +130,7 @@ class OperationQuerySet(models.QuerySet["Operation"]):
 
     def awaiting_review(self) -> Self:
         """What a person has to decide: needs_human, and skips that were skipped for a person (C7)."""
-        return self.filter(
-            Q(status=State.NEEDS_HUMAN) | Q(status=State.SKIPPED, approval=Approval.NEEDS_HUMAN)
-        )
+        return self.filter(Q(status=State.NEEDS_HUMAN) | Q(status=State.SKIPPED, approval=Approval.NEEDS_HUMAN))
 
     def open(self) -> Self:
         """Everything that is not yet applied, refused or stale."""
@@ -136,7 +146,9 @@ class OperationQuerySet(models.QuerySet["Operation"]):
 
 
 class Operation(models.Model):
-    """One proposal and its life. Unique by (scope, op_id, generation): the same proposal planned again is the same row."""
+    """One proposal and its life. Unique by (scope, op_id, generation): the same proposal planned again is the same
+    row.
+    """
 
     op_id = models.CharField(max_length=40)
     generation = models.IntegerField(default=1)
@@ -148,14 +160,16 @@ class Operation(models.Model):
     reason = models.CharField(max_length=500)  # figures, ids and guard names; never memory text
     skipped_reason = models.CharField(max_length=500, blank=True, default="")
     score = models.FloatField(null=True)
-    keeper = _edge("observations.Observation", "+", null=True)
+    keeper = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **_EDGE)
     product = models.JSONField(default=dict)  # what the rule proposes: ids and figures
     signals = models.JSONField(default=dict)  # keys that met, cosine per pair, guard verdicts: ids and figures
     n_sources = models.IntegerField()
     policy_hash = models.CharField(max_length=64)
     created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
     # The decision
-    decision = models.JSONField(default=dict)  # {"keep": id} | {"keep_both": [[id, from, to], ...]} | {"both_true": true}
+    decision = models.JSONField(
+        default=dict
+    )  # {"keep": id} | {"keep_both": [[id, from, to], ...]} | {"both_true": true}
     decision_text = models.TextField(blank=True, default="")  # the right claim, when neither stays: memory text
     decision_reason = models.CharField(max_length=500, blank=True, default="")
     decided_by = models.CharField(max_length=150, blank=True, default="")
@@ -163,7 +177,7 @@ class Operation(models.Model):
     approved_digest = models.CharField(max_length=64, blank=True, default="")
     approval_expires_at = models.DateTimeField(null=True, blank=True)
     # What became of it
-    derived = _edge("observations.Observation", "+", null=True)
+    derived = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **_EDGE)
     applied_at = models.DateTimeField(null=True, blank=True)
     applied_by = models.CharField(max_length=150, blank=True, default="")
     applied_digest = models.CharField(max_length=64, blank=True, default="")
@@ -174,6 +188,10 @@ class Operation(models.Model):
     objects = OperationQuerySet.as_manager()
 
     class Meta:
+        permissions = [
+            ("review_operation", "Can approve, reject and tell apart"),
+            ("apply_operation", "Can apply and undo"),
+        ]
         constraints = [
             UniqueConstraint(name="operation_once", fields=["scope", "op_id", "generation"]),
             UniqueConstraint(name="operation_scope_id", fields=["id", "scope"]),
@@ -183,11 +201,13 @@ class Operation(models.Model):
             CheckConstraint(name="operation_generation", condition=Q(generation__gte=1)),
             CheckConstraint(
                 name="an_approval_is_whole",
-                condition=~Q(status="approved") | (Q(decided_at__isnull=False) & ~Q(decided_by="") & ~Q(approved_digest="")),
+                condition=~Q(status="approved")
+                | (Q(decided_at__isnull=False) & ~Q(decided_by="") & ~Q(approved_digest="")),
             ),
             CheckConstraint(
                 name="an_application_is_whole",
-                condition=~Q(status="applied") | (Q(applied_at__isnull=False) & ~Q(applied_by="") & ~Q(applied_digest="")),
+                condition=~Q(status="applied")
+                | (Q(applied_at__isnull=False) & ~Q(applied_by="") & ~Q(applied_digest="")),
             ),
             CheckConstraint(
                 name="a_person_decided",  # I17: nothing that needs a human is applied without one
@@ -208,9 +228,13 @@ class OperationSource(models.Model):
     """One record an operation takes in: as it was when planned, and as it stood just before it was applied."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    operation = _edge("consolidation.Operation", "sources")
-    observation = _edge("observations.Observation", "operation_sources", null=True)
-    episode = _edge("observations.Episode", "operation_sources", null=True)
+    operation = models.ForeignKey("consolidation.Operation", related_name="sources", **_EDGE)
+    observation = models.ForeignKey(
+        "observations.Observation", related_name="operation_sources", null=True, blank=True, **_EDGE
+    )
+    episode = models.ForeignKey(
+        "observations.Episode", related_name="operation_sources", null=True, blank=True, **_EDGE
+    )
     position = models.IntegerField()
     planned_version = models.IntegerField()
     planned_hash = models.CharField(max_length=64)
@@ -242,7 +266,7 @@ class PlanItem(models.Model):
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="items")
-    operation = _edge("consolidation.Operation", "plan_items")
+    operation = models.ForeignKey("consolidation.Operation", related_name="plan_items", **_EDGE)
     position = models.IntegerField()
     opened_at = models.DateTimeField(null=True, blank=True)
     opened_by = models.CharField(max_length=150, blank=True, default="")
@@ -259,9 +283,11 @@ class Consumption(models.Model):
     """A source used up by one applied operation. The unique key is what lets only one of two appliers win (I4)."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    operation = _edge("consolidation.Operation", "consumptions")
-    observation = _edge("observations.Observation", "consumptions", null=True)
-    episode = _edge("observations.Episode", "consumptions", null=True)
+    operation = models.ForeignKey("consolidation.Operation", related_name="consumptions", **_EDGE)
+    observation = models.ForeignKey(
+        "observations.Observation", related_name="consumptions", null=True, blank=True, **_EDGE
+    )
+    episode = models.ForeignKey("observations.Episode", related_name="consumptions", null=True, blank=True, **_EDGE)
 
     class Meta:
         constraints = [
@@ -290,8 +316,8 @@ class Verdict(models.Model):
     """Two records are not the same claim: remembered for good, whatever is planned later."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    low = _edge("observations.Observation", "+")
-    high = _edge("observations.Observation", "+")
+    low = models.ForeignKey("observations.Observation", related_name="+", **_EDGE)
+    high = models.ForeignKey("observations.Observation", related_name="+", **_EDGE)
     at = models.DateTimeField(db_default=ClockTimestamp())
     by = models.CharField(max_length=150)
     operation = models.CharField(max_length=80)

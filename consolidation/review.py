@@ -1,4 +1,5 @@
-"""REVIEW: what a person decides about one operation. Nothing here changes memory; the runner does, with this approval in hand.
+"""REVIEW: what a person decides about one operation. Nothing here changes memory; the runner does, with this approval
+in hand.
 
 An approval belongs to exact content: it stores a digest of what was shown, and a difference voids it (I17, I18, D2).
 """
@@ -91,7 +92,9 @@ def digest_of(*, operation: Operation, rows: Sequence[Observation], policy_hash:
 
 
 def shown_digest(*, operation: Operation) -> str:
-    """The digest a page carries in its form: the operation as it is proposed and its sources as they stand now. Three queries."""
+    """The digest a page carries in its form: the operation as it is proposed and its sources as they stand now. Three
+    queries.
+    """
     policy = Policy.objects.effective(scope=operation.scope.name)
     undecided = Operation(
         op_id=operation.op_id,
@@ -176,7 +179,8 @@ def approve(
 def reject(*, operation: Operation, by: str, reason: str, withdraw: bool = False) -> Operation:
     """Say no, with a reason; final until the sources or the policy change. Raises AlreadyDecided or Refused.
 
-    An approval stands against a rejection that did not know of it (C16); `withdraw` says that it is known and taken back.
+    An approval stands against a rejection that did not know of it (C16); `withdraw` says that it is known and taken
+    back.
     """
     locked = _lock(operation)
     if not (withdraw and locked.status == State.APPROVED):
@@ -188,7 +192,9 @@ def reject(*, operation: Operation, by: str, reason: str, withdraw: bool = False
 
 @transaction.atomic
 def distinct(*, operation: Operation, by: str, reason: str = "") -> Operation:
-    """Say that the sources are different claims: no pair of them is ever proposed together again. Raises AlreadyDecided or Refused."""
+    """Say that the sources are different claims: no pair of them is ever proposed together again. Raises
+    AlreadyDecided or Refused.
+    """
     locked = _lock(operation)
     _refuse_decided(locked)
     if locked.n_sources < 2:
@@ -209,7 +215,9 @@ def remember_distinct(*, operation: Operation, ids: Sequence[int], by: str) -> N
 
 
 def opened(*, operation: Operation, by: str, plan: Plan | None = None) -> None:
-    """Remember that a person opened the item, in one plan or in all that hold it; the first time counts (R94, R116). One query."""
+    """Remember that a person opened the item, in one plan or in all that hold it; the first time counts (R94, R116).
+    One query.
+    """
     items = PlanItem.objects.filter(scope_id=operation.scope_id, operation=operation, opened_at=None)
     if plan is not None:
         items = items.filter(plan=plan)
@@ -227,7 +235,9 @@ def _refuse_decided(operation: Operation) -> None:
     if operation.status == State.APPROVED and expired(operation, now=database_now()):
         return
     if not operation.decided_by:
-        raise AlreadyDecided(f"{operation.op_id} is {operation.status}: {operation.outcome or 'nothing is left to decide'}.")
+        raise AlreadyDecided(
+            f"{operation.op_id} is {operation.status}: {operation.outcome or 'nothing is left to decide'}."
+        )
     when = f"{operation.decided_at:%Y-%m-%d %H:%M} UTC" if operation.decided_at else "earlier"
     raise AlreadyDecided(f"{operation.op_id} is {operation.status}: {operation.decided_by} decided it on {when}.")
 
@@ -242,8 +252,8 @@ def _checked(operation: Operation, sources: Sequence[OperationSource], decision:
     ids = {source.observation_id for source in sources}
     named = {decision.keep} - {None} | {pk for pk, _, _ in decision.both}
     if not named <= ids:
-        strangers = ", ".join(obs(pk or 0) for pk in sorted(named - ids, key=lambda pk: pk or 0))
-        raise Refused(f"{strangers} is not a source of {operation.op_id}: choose one of {', '.join(obs(pk or 0) for pk in sorted(ids, key=lambda pk: pk or 0))}.")
+        strangers, offered = (", ".join(obs(pk) for pk in sorted(filter(None, some))) for some in (named - ids, ids))
+        raise Refused(f"{strangers} is not a source of {operation.op_id}: choose one of {offered}.")
     ways = sum([decision.keep is not None, bool(decision.both), decision.many_valued, bool(decision.text.strip())])
     if operation.kind == Kind.SUPERSEDE and ways != 1:
         raise Refused("Choose one: which claim stays, that all are true, or the right claim in your words.")

@@ -1,4 +1,6 @@
-"""Whole plans: applied item by item, undone in reverse order, and unattended only where people have earned it (R94, R116)."""
+"""Whole plans: applied item by item, undone in reverse order, and unattended only where people have earned it (R94,
+R116).
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ class NotUnattended(Refused):
 
 
 def apply_plan(*, plan: Plan, by: str, confirmed: bool = False, progress: Progress | None = None) -> list[Result]:
-    """Apply a plan's automatic and approved items, one transaction each, a result per item; what was done before is `already`.
+    """Apply a plan's automatic and approved items, one transaction each, a result per item; what was done before is
+    `already`.
 
-    Raises Refused while everything is paused, and TooWide unless `confirmed`. A stale or failed item stops no other one.
+    Raises Refused while everything is paused, and TooWide unless `confirmed`. A stale or failed item stops no other
+    one.
     """
     if pause := Pause.standing():
         raise Refused(f"Everything is paused by {pause.by}: nothing is applied until `memory resume`.")
@@ -53,8 +57,8 @@ def apply_unattended(
 ) -> list[Result]:
     """Apply a plan's automatic items without a person, where the policy says so and the trial is over (R94, R116).
 
-    A named person may override the trial, with a reason; that is an event. Raises NotUnattended and, over the blast radius, TooWide:
-    unattended application never goes past the cap, whoever overrides.
+    A named person may override the trial, with a reason; that is an event. Raises NotUnattended and, over the blast
+    radius, TooWide: unattended application never goes past the cap, whoever overrides.
     """
     for scope in Scope.objects.filter(operations__plan_items__plan=plan).distinct():
         if not Policy.objects.effective(scope=scope.name).unattended:
@@ -86,9 +90,13 @@ def trial(*, scope: Scope) -> str:
 
 
 def width(*, plan: Plan) -> str:
-    """Why the plan needs a second confirmation, with its figures per scope; empty when it is narrow (DESIGN 4, blast radius)."""
+    """Why the plan needs a second confirmation, with its figures per scope; empty when it is narrow (DESIGN 4, blast
+    radius).
+    """
     touched = (
-        OperationSource.objects.filter(operation__in=[row.pk for row in _appliable(plan) if row.status != State.APPLIED])
+        OperationSource.objects.filter(
+            operation__in=[row.pk for row in _appliable(plan) if row.status != State.APPLIED]
+        )
         .values_list("scope_id", "scope__name")
         .annotate(rows=Count("id"))
     )
@@ -117,13 +125,16 @@ def _appliable(plan: Plan) -> list[Operation]:
 def _each(
     operations: Iterable[Operation], act: Callable[[Operation], Result], progress: Progress | None
 ) -> list[Result]:
-    """One result per operation. A database that cannot go on ends the run with a failed result: the rest is untouched (R56)."""
+    """One result per operation. A database that cannot go on ends the run with a failed result: the rest is untouched
+    (R56).
+    """
     results = []
     for operation in operations:
         try:
             result = act(operation)
         except OperationalError as error:
-            sentence = f"the database could not go on ({type(error.__cause__).__name__}); nothing of it was written. Run it again."
+            cause = type(error.__cause__).__name__
+            sentence = f"The database could not go on ({cause}); nothing of it was written. Run it again."
             results.append(Result(operation.op_id, operation.kind, Outcome.FAILED, sentence))
             break
         results.append(result)

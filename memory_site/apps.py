@@ -1,4 +1,6 @@
-"""The composition root as a Django app: it brings the `migrate` that runs as the owner, the grants and the admin site."""
+"""The composition root as a Django app: it brings the `migrate` that runs as the owner, the grants and the admin
+site.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,15 @@ class MemorySiteConfig(AppConfig):
     name = "memory_site"
 
     def ready(self) -> None:
-        """Grants are declared once per migrate, after the last table exists (this app has no models, so it is sent no signal)."""
+        """Grants are declared once per migrate, after the last table exists (this app has no models, so it is sent no
+        signal).
+        """
         import memory_site.celery  # noqa: F401  the queue's settings hold in every process, not only in workers
         from memory_site.grants import declare_grants
 
-        post_migrate.connect(declare_grants, sender=apps.get_app_config("consolidation"), dispatch_uid="palimpsest.grants")
+        post_migrate.connect(
+            declare_grants, sender=apps.get_app_config("consolidation"), dispatch_uid="palimpsest.grants"
+        )
 
 
 class PalimpsestAdminConfig(AdminConfig):

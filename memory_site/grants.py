@@ -1,7 +1,8 @@
 """What the application's role may do: everything it needs, and nothing that could lose memory.
 
-Declared once, after every migrate, as the owner. DELETE is withheld from memory, lineage, evidence and events only, so that
-Django's own tables and beat's work with full grants. On history, UPDATE is withheld too; on memory it is given column by column.
+Declared once, after every migrate, as the owner. DELETE is withheld from memory, lineage, evidence and events only, so
+that Django's own tables and beat's work with full grants. On history, UPDATE is withheld too; on memory it is given
+column by column.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ ERASE = "palimpsest_erase_observations(bigint, bigint[], text, text, text)"
 
 
 def declare_grants(*, using: str = "default", **_: Any) -> None:
-    """Grants the role of DATABASE_URL its rights; does nothing when that role is the one migrating (a database of one role).
+    """Grants the role of DATABASE_URL its rights; does nothing when that role is the one migrating (a database of one
+    role).
 
     Connected to post_migrate. Raises django.db.utils.ProgrammingError where the migrating role does not own the tables.
     """

@@ -74,7 +74,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": django_database(env.str("DATABASE_URL", default="postgresql://palimpsest_app@localhost/palimpsest"))}
-APPLICATION_ROLE: str = DATABASES["default"].get("USER", "")  # kept apart: `migrate` swaps the connection's own user
+APPLICATION_ROLE = str(DATABASES["default"].get("USER", ""))  # kept apart: `migrate` swaps the connection's own user
 MIGRATE_DATABASE_URL = env.str("MIGRATE_DATABASE_URL", default="")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -94,6 +94,7 @@ AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
+AXES_LOCKOUT_TEMPLATE = "admin/locked.html"
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -125,6 +126,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_SAMESITE = "Lax"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # a selection of 1,500 items in one form (H2)
 SECURE_TLS = env.bool("SECURE_TLS", default=False)  # on behind HTTPS: secure cookies, HSTS, redirect
 if SECURE_TLS:
     SECURE_SSL_REDIRECT = True

@@ -1,7 +1,7 @@
 """The suite runs as the application's role, and fails when it does not (INTEGRITY, roles).
 
-The test database is made and migrated by the owner; then every connection is the lesser role's. Between transactional tests the
-tables are emptied by a superuser with triggers off, which nothing but the tests may do.
+The test database is made and migrated by the owner; then every connection is the lesser role's. Between transactional
+tests the tables are emptied by a superuser with triggers off, which nothing but the tests may do.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 from django.db import connection, connections
 from django.test import TransactionTestCase
+from psycopg.conninfo import make_conninfo
 
 from memory_site.database_url import django_database
 
@@ -43,14 +44,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: pytest.FixtureRequ
 def superuser() -> psycopg.Connection:
     """A superuser's connection to the test database: for emptying it, and for tests about what a superuser can do."""
     parts = django_database(os.environ["SUPERUSER_DATABASE_URL"])
-    return psycopg.connect(
-        host=parts["HOST"],
-        port=parts["PORT"] or None,
-        user=parts["USER"],
-        password=parts["PASSWORD"],
-        dbname=connection.settings_dict["NAME"],
-        autocommit=True,
-    )
+    named = {name: str(parts[name.upper()]) for name in ("host", "port", "user", "password") if parts[name.upper()]}
+    address = make_conninfo("", dbname=connection.settings_dict["NAME"], **named)
+    return psycopg.connect(address, autocommit=True)
 
 
 KEPT = (
@@ -94,7 +90,6 @@ def _fixture_teardown(self: TransactionTestCase) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _flush_as_superuser() -> Iterator[None]:
-    original = TransactionTestCase._fixture_teardown
-    TransactionTestCase._fixture_teardown = _fixture_teardown  # type: ignore[method-assign]
-    yield
-    TransactionTestCase._fixture_teardown = original  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", _fixture_teardown)
+        yield

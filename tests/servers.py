@@ -1,7 +1,8 @@
 """A pytest plugin, loaded with `-p` before Django reads its settings: the suite's own PostgreSQL and Valkey.
 
 One throwaway pair per run, shared by the workers of pytest-xdist, isolated from the demo's; nothing is started where
-PALIMPSEST_TEST_DATABASE_URL and PALIMPSEST_TEST_REDIS_URL name servers for the suite. A developer's own DATABASE_URL is never used.
+PALIMPSEST_TEST_DATABASE_URL and PALIMPSEST_TEST_REDIS_URL name servers for the suite. A developer's own DATABASE_URL is
+never used.
 """
 
 from __future__ import annotations

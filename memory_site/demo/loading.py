@@ -41,7 +41,9 @@ class Loaded:
 
 
 def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
-    """Bring the demo's memory, people and plan into the store; `say` is told each step. `home` keeps the printed logins."""
+    """Bring the demo's memory, people and plan into the store; `say` is told each step. `home` keeps the printed
+    logins.
+    """
     say("Loading four scopes of memory ...")
     report = ingest.import_lines(json.dumps(line) for line in demo.lines(now=database_now()))
     if report.refused:

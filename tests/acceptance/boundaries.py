@@ -1,8 +1,11 @@
-"""Statement boundaries, counted below Django's cursor: every exchange of a psycopg connection with its server, COMMIT included."""
+"""Statement boundaries, counted below Django's cursor: every exchange of a psycopg connection with its server, COMMIT
+included.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import signal
 import sys
@@ -31,7 +34,7 @@ def watched(hook: Hook) -> Iterator[None]:
         hook(statement, "after")
         return value
 
-    psycopg.Connection.wait = wait  # type: ignore[method-assign,assignment]
+    psycopg.Connection.wait = wait  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -40,10 +43,9 @@ def watched(hook: Hook) -> Iterator[None]:
 
 def _named(gen: Generator[Any, Any, Any]) -> str:
     """The first words of the statement an exchange carries, or what it is: a commit has no text of its own."""
-    frame = gen.gi_frame
-    query = frame.f_locals.get("query") if frame is not None else None
+    query = inspect.getgeneratorlocals(gen).get("query") if inspect.isgenerator(gen) else None
     if query is None:
-        return gen.__name__.strip("_").removesuffix("_gen").upper()
+        return str(getattr(gen, "__name__", gen)).strip("_").removesuffix("_gen").upper()
     return " ".join(str(query).split())[:60]
 
 

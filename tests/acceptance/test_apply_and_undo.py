@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import transaction
 
 from consolidation import review, rollout, runner
 from consolidation.models import Operation, Pause, Plan, Policy
@@ -17,6 +16,7 @@ from observations import store
 from observations.models import Event, Lineage, Observation, Outbox, Scope, database_now
 from observations.records import Claim, StatedBy, Status, WrittenBy
 from tests.acceptance import world
+from tests.acceptance.actors import together
 from tests.acceptance.boundaries import run_in_child
 from tests.building import LONG_AGO, observe, propose, scope
 from tests.conftest import empty_the_store
@@ -28,13 +28,25 @@ KEY = ("relay", "sits in", "rack 4")
 
 def _three(within: Scope) -> list[Observation]:
     return [
-        observe("The relay sits in rack 4", within=within, key=KEY, created_at=LONG_AGO + timedelta(days=days), confidence=0.6)
+        observe(
+            "The relay sits in rack 4",
+            within=within,
+            key=KEY,
+            created_at=LONG_AGO + timedelta(days=days),
+            confidence=0.6,
+        )
         for days in (1500, 3, 900)
     ]
 
 
 def _fresh(operation: Operation) -> Operation:
     return Operation.objects.select_related("scope").get(pk=operation.pk)
+
+
+def _derived(operation: Operation) -> Observation:
+    pk = _fresh(operation).derived_id
+    assert pk is not None
+    return Observation.objects.select_related("scope").get(pk=pk)
 
 
 def _apply(operation: Operation) -> runner.Result:
@@ -71,7 +83,7 @@ def test_merged_evidence_is_the_union_of_the_sources_evidence() -> None:
     operation = propose(Kind.MERGE, sources)
     _apply(operation)
     uris = {evidence.source_uri for row in sources for evidence in row.evidence.all()}
-    merged = Observation.objects.get(pk=_fresh(operation).derived_id)
+    merged = _derived(operation)
     assert set(merged.evidence.values_list("source_uri", flat=True)) == uris
 
 
@@ -82,7 +94,11 @@ def test_sources_are_archived_and_still_present_with_their_text() -> None:
     _apply(operation)
     for row in sources:
         kept = Observation.objects.get(pk=row.pk)
-        assert (kept.status, kept.text, kept.superseded_by_id) == (Status.ARCHIVED, row.text, _fresh(operation).derived_id)
+        assert (kept.status, kept.text, kept.superseded_by_id) == (
+            Status.ARCHIVED,
+            row.text,
+            _fresh(operation).derived_id,
+        )
 
 
 def test_merged_created_at_is_the_earliest() -> None:
@@ -90,14 +106,15 @@ def test_merged_created_at_is_the_earliest() -> None:
     sources = _three(scope())
     operation = propose(Kind.MERGE, sources)
     _apply(operation)
-    merged = Observation.objects.get(pk=_fresh(operation).derived_id)
+    merged = _derived(operation)
     assert merged.created_at == min(row.created_at for row in sources)
 
 
 def test_a_merged_row_is_current_found_by_its_vector_and_never_more_certain_than_the_cap() -> None:
     operation = propose(Kind.MERGE, _three(scope()))
     _apply(operation)
-    merged = Observation.objects.active().get(pk=_fresh(operation).derived_id)
+    merged = _derived(operation)
+    assert merged in Observation.objects.active()
     assert merged.embeddings.get().active
     assert 0.6 < merged.confidence <= 0.99
 
@@ -108,7 +125,7 @@ def test_the_reviewers_choice_of_keeper_is_the_text_that_stays() -> None:
     operation = propose(Kind.MERGE, [short, long], approval=Approval.NEEDS_HUMAN, keeper=short)
     review.approve(operation=operation, by="reviewer", decision=review.Decision(keep=long.pk))
     _apply(operation)
-    assert Observation.objects.get(pk=_fresh(operation).derived_id).text == "Standup is at nine in room 2"
+    assert _derived(operation).text == "Standup is at nine in room 2"
 
 
 def test_undo_makes_sources_active_and_retracts_the_derived_row() -> None:
@@ -118,7 +135,7 @@ def test_undo_makes_sources_active_and_retracts_the_derived_row() -> None:
     _apply(operation)
     assert _undo(operation).outcome == Outcome.UNDONE
     assert set(Observation.objects.active()) == set(sources)
-    assert Observation.objects.get(pk=_fresh(operation).derived_id).status == Status.RETRACTED
+    assert _derived(operation).status == Status.RETRACTED
 
 
 @pytest.mark.parametrize("build", world.KINDS.values(), ids=list(world.KINDS))
@@ -161,7 +178,9 @@ def _plan_of(count: int) -> Plan:
     within = scope()
     plan = Plan.objects.create(pattern=within.name, requested_by="test", trigger="command")
     for number in range(count):
-        pair = [observe(f"Shelf {number} holds cables", within=within, key=("shelf", "holds", f"c{number}")) for _ in "ab"]
+        pair = [
+            observe(f"Shelf {number} holds cables", within=within, key=("shelf", "holds", f"c{number}")) for _ in "ab"
+        ]
         propose(Kind.MERGE, pair, plan=plan)
     return plan
 
@@ -182,14 +201,25 @@ def test_a_crash_after_two_operations_leaves_two_whole_and_the_rest_resumes_to_t
     assert whole.code == 0
     empty_the_store()
     plan = _plan_of(4)
-    boundary = [number for number, (statement, side) in enumerate(whole.boundaries) if (statement, side) == ("COMMIT", "after")][1]
+    boundary = [
+        number for number, (statement, side) in enumerate(whole.boundaries) if (statement, side) == ("COMMIT", "after")
+    ][1]
     death = run_in_child(lambda: rollout.apply_plan(plan=plan, by="operator"), kill_at=boundary + 2)
     assert death.code == -9
-    states = list(Operation.objects.filter(plan_items__plan=plan).order_by("plan_items__position").values_list("status", flat=True))
+    states = list(
+        Operation.objects.filter(plan_items__plan=plan)
+        .order_by("plan_items__position")
+        .values_list("status", flat=True)
+    )
     assert states == [State.APPLIED, State.APPLIED, State.PLANNED, State.PLANNED]
     assert world.broken() == []
     resumed = rollout.apply_plan(plan=plan, by="operator")
-    assert [result.outcome for result in resumed] == [Outcome.ALREADY, Outcome.ALREADY, Outcome.APPLIED, Outcome.APPLIED]
+    assert [result.outcome for result in resumed] == [
+        Outcome.ALREADY,
+        Outcome.ALREADY,
+        Outcome.APPLIED,
+        Outcome.APPLIED,
+    ]
 
 
 def test_a_plan_is_undone_in_reverse_order_with_a_result_per_item() -> None:
@@ -319,7 +349,10 @@ def test_a_reason_is_required_to_approve_what_removes_something(kind: Kind) -> N
 
 def test_a_contradiction_is_settled_by_keeping_one_and_superseding_the_rest() -> None:
     within = scope()
-    live = [observe(f"Backups run at 0{hour}:00", within=within, key=("backup", "runs at", f"0{hour}:00")) for hour in (1, 2, 3)]
+    live = [
+        observe(f"Backups run at 0{hour}:00", within=within, key=("backup", "runs at", f"0{hour}:00"))
+        for hour in (1, 2, 3)
+    ]
     operation = propose(Kind.SUPERSEDE, live, approval=Approval.NEEDS_HUMAN)
     review.approve(operation=operation, by="reviewer", decision=review.Decision(keep=live[2].pk), reason="checked cron")
     assert _apply(operation).outcome == Outcome.APPLIED
@@ -335,20 +368,30 @@ def test_both_true_gives_each_its_period_and_keeps_both_in_the_reads() -> None:
     decision = review.Decision(both=((live[0].pk, None, moved), (live[1].pk, moved, None)))
     review.approve(operation=operation, by="reviewer", decision=decision, reason="she moved")
     assert _apply(operation).outcome == Outcome.APPLIED
-    assert [(row.valid_from, row.valid_to) for row in Observation.objects.active().order_by("pk")] == [(None, moved), (moved, None)]
+    assert [(row.valid_from, row.valid_to) for row in Observation.objects.active().order_by("pk")] == [
+        (None, moved),
+        (moved, None),
+    ]
     assert _undo(operation).outcome == Outcome.UNDONE
     assert set(Observation.objects.active().values_list("valid_from", "valid_to")) == {(None, None)}
 
 
 def test_neither_is_right_writes_the_reviewers_claim_as_an_operators_word() -> None:
     within = scope()
-    live = [observe(f"Backups run at 0{hour}:00", within=within, key=("backup", "runs at", f"0{hour}:00")) for hour in (1, 2)]
+    live = [
+        observe(f"Backups run at 0{hour}:00", within=within, key=("backup", "runs at", f"0{hour}:00"))
+        for hour in (1, 2)
+    ]
     operation = propose(Kind.SUPERSEDE, live, approval=Approval.NEEDS_HUMAN)
     decision = review.Decision(text="Backups run at 04:00 since May")
     review.approve(operation=operation, by="reviewer", decision=decision, reason="read the crontab")
     _apply(operation)
     [current] = Observation.objects.active()
-    assert (current.text, current.stated_by, current.subject) == ("Backups run at 04:00 since May", StatedBy.OPERATOR, "backup")
+    assert (current.text, current.stated_by, current.subject) == (
+        "Backups run at 04:00 since May",
+        StatedBy.OPERATOR,
+        "backup",
+    )
 
 
 def test_a_prune_leaves_the_reads_at_once_is_undone_within_grace_and_erased_after_it() -> None:
@@ -387,7 +430,7 @@ def test_undoing_what_others_were_built_on_is_refused_by_name_and_works_in_the_r
     a, b, c = _three(scope())
     first = propose(Kind.MERGE, [a, b])
     _apply(first)
-    merged = Observation.objects.get(pk=_fresh(first).derived_id)
+    merged = _derived(first)
     second = propose(Kind.MERGE, [merged, c])
     _apply(second)
     before = world.snapshot()
@@ -408,7 +451,7 @@ def test_undoing_what_others_were_built_on_is_refused_by_name_and_works_in_the_r
 def test_undo_is_refused_when_the_result_was_corrected_since() -> None:
     operation = propose(Kind.MERGE, _three(scope()))
     _apply(operation)
-    _correct(Observation.objects.select_related("scope").get(pk=_fresh(operation).derived_id))
+    _correct(_derived(operation))
     assert "was superseded since" in _undo(operation).sentence
 
 
@@ -426,40 +469,20 @@ def test_the_preview_says_what_undo_would_restore_and_retract() -> None:
 
 def test_of_two_reviewers_at_the_same_moment_one_decides_and_the_other_reads_who_and_when() -> None:
     """C16: over two backends; if the rejection won, nothing is deleted by a late application."""
-    for _ in range(20):
+    for number in range(20):
         operation = propose(Kind.PRUNE, _three(scope()), approval=Approval.NEEDS_HUMAN)
-        pids: set[int] = set()
-        said: list[str] = []
-        start = threading.Barrier(2)
-
-        def decide(act: Callable[[], object], start=start, pids=pids, said=said) -> None:  # type: ignore[no-untyped-def]
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_backend_pid()")
-                    pids.add(cursor.fetchone()[0])
-                start.wait(timeout=10)
-                act()
-            except review.AlreadyDecided as refusal:
-                said.append(str(refusal))
-            finally:
-                connections["default"].close()
-
-        acts = [
-            lambda o=operation: review.approve(operation=o, by="ana", reason="old"),
-            lambda o=operation: review.reject(operation=o, by="bela", reason="needed"),
-        ]
-        threads = [threading.Thread(target=decide, args=(act,)) for act in acts]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(pids) == 2
+        results = together(
+            number,
+            lambda operation=operation: review.approve(operation=operation, by="ana", reason="old"),  # type: ignore[misc]
+            lambda operation=operation: review.reject(operation=operation, by="bela", reason="used"),  # type: ignore[misc]
+        )
+        [refused] = [result for result in results if isinstance(result, review.AlreadyDecided)]
         decided = _fresh(operation)
         loser = "bela" if decided.decided_by == "ana" else "ana"
-        [sentence] = said
-        assert f"{decided.decided_by} decided it on" in sentence
-        assert loser not in sentence
-        assert list(Event.objects.filter(subject=operation.op_id, generation=operation.generation).values_list("action", flat=True)) == [decided.status]
+        assert f"{decided.decided_by} decided it on" in str(refused)
+        assert loser not in str(refused)
+        events = Event.objects.filter(subject=operation.op_id, generation=operation.generation)
+        assert list(events.values_list("action", flat=True)) == [decided.status]
         if decided.status == State.REJECTED:
             assert _apply(operation).outcome == Outcome.REFUSED
 

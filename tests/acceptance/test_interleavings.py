@@ -1,15 +1,14 @@
-"""Two backends at once, 60 schedules each: 0 bad (INTEGRITY, isolation). A naive applier under the same schedules must go wrong (A6)."""
+"""Two backends at once, 60 schedules each: 0 bad (INTEGRITY, isolation). A naive applier under the same schedules
+must go wrong (A6).
+"""
 
 from __future__ import annotations
 
-import random
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import transaction
 
 from consolidation import runner
 from consolidation.models import Operation
@@ -19,48 +18,13 @@ from observations import store
 from observations.models import Observation
 from observations.records import Claim, Status, WrittenBy
 from tests.acceptance import world
-from tests.acceptance.boundaries import Side, watched
+from tests.acceptance.actors import together
 from tests.building import propose
 from tests.conftest import superuser
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SCHEDULES = 60
-PAUSES = (0.0, 0.0, 0.0005, 0.001, 0.002, 0.004)  # seconds slept at a statement boundary; drawn per boundary from a seed
-
-
-def _together(seed: int, *actions: Callable[[], object]) -> list[object]:
-    """Run actions at once, each on a backend of its own, dawdling at seeded statement boundaries; their results in order."""
-    results: list[object] = [None] * len(actions)
-    pids: list[int] = []
-    start = threading.Barrier(len(actions))
-    draws = {f"actor-{number}": random.Random(f"{seed}/{number}") for number in range(len(actions))}
-
-    def dawdle(statement: str, side: Side) -> None:
-        mine = draws.get(threading.current_thread().name)
-        if mine is not None:
-            time.sleep(mine.choice(PAUSES))
-
-    def act(number: int, action: Callable[[], object]) -> None:
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_backend_pid()")
-                pids.append(cursor.fetchone()[0])  # type: ignore[index]
-            start.wait(timeout=10)
-            results[number] = action()
-        except Exception as error:
-            results[number] = error
-        finally:
-            connections["default"].close()
-
-    threads = [threading.Thread(target=act, args=item, name=f"actor-{item[0]}") for item in enumerate(actions)]
-    with watched(dawdle):
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=30)
-    assert len(set(pids)) == len(actions), "each actor needs a backend of its own"
-    return results
 
 
 def _outcomes(results: list[object]) -> list[str]:
@@ -77,7 +41,7 @@ def test_the_same_operation_applied_twice_at_once_is_applied_once(capsys: pytest
     bad = []
     for seed in range(SCHEDULES):
         pk = world.merge()
-        outcomes = _outcomes(_together(seed, lambda pk=pk: world.apply(pk), lambda pk=pk: world.apply(pk)))  # type: ignore[misc]
+        outcomes = _outcomes(together(seed, lambda pk=pk: world.apply(pk), lambda pk=pk: world.apply(pk)))  # type: ignore[misc]
         derived = Observation.objects.filter(derivation="merge").count()
         if outcomes != ["already", "applied"] or derived != 1 or world.broken():
             bad.append(f"{seed}: {outcomes}, {derived} derived")
@@ -92,7 +56,7 @@ def test_of_two_overlapping_operations_applied_at_once_one_is_applied_and_one_is
     bad = []
     for seed in range(SCHEDULES):
         first, second = _overlapping()
-        outcomes = _outcomes(_together(seed, lambda pk=first: world.apply(pk), lambda pk=second: world.apply(pk)))  # type: ignore[misc]
+        outcomes = _outcomes(together(seed, lambda pk=first: world.apply(pk), lambda pk=second: world.apply(pk)))  # type: ignore[misc]
         if outcomes != ["applied", "stale"] or world.broken():
             bad.append(f"{seed}: {outcomes}")
     _report("overlapping operations", bad, capsys)
@@ -100,11 +64,13 @@ def test_of_two_overlapping_operations_applied_at_once_one_is_applied_and_one_is
 
 
 def test_an_application_against_a_writer_never_buries_what_was_just_written(capsys: pytest.CaptureFixture[str]) -> None:
-    """C11: a correction that commits first makes the merge stale; one that comes second finds its row gone from the reads."""
+    """C11: a correction that commits first makes the merge stale; one that comes second finds its row gone from the
+    reads.
+    """
     bad = []
     for seed in range(SCHEDULES):
         pk = world.merge()
-        results = _together(seed, lambda pk=pk: world.apply(pk), _correct)  # type: ignore[misc]
+        results = together(seed, lambda pk=pk: world.apply(pk), _correct)  # type: ignore[misc]
         applied = isinstance(results[0], runner.Result) and results[0].outcome == Outcome.APPLIED
         corrected = not isinstance(results[1], Exception)
         gone = isinstance(results[1], Observation.DoesNotExist)
@@ -114,12 +80,14 @@ def test_an_application_against_a_writer_never_buries_what_was_just_written(caps
     assert bad == []
 
 
-def test_an_undo_against_an_application_built_on_it_leaves_one_of_two_sound_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    """C13: either the undo came first and the second merge is stale, or the merge came first and the undo is refused."""
+def test_an_undo_against_an_application_built_on_it_leaves_one_of_two_sound_ends(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """C13: either the undo is first and the second merge is stale, or the merge is first and the undo is refused."""
     bad = []
     for seed in range(SCHEDULES):
         first, second = _built_on()
-        outcomes = _together(seed, lambda pk=first: world.undo(pk), lambda pk=second: world.apply(pk))  # type: ignore[misc]
+        outcomes = together(seed, lambda pk=first: world.undo(pk), lambda pk=second: world.apply(pk))  # type: ignore[misc]
         named = [result.outcome for result in outcomes if isinstance(result, runner.Result)]
         if named not in ([Outcome.UNDONE, Outcome.STALE], [Outcome.REFUSED, Outcome.APPLIED]) or world.broken():
             bad.append(f"{seed}: {outcomes}")
@@ -137,6 +105,7 @@ def _correct() -> Observation:
     claim = Claim(text="The relay sits in rack 7", external_id="correction")
     with transaction.atomic():
         written = store.replace(scope=row.scope, old_id=row.pk, claim=claim, written_by=WrittenBy.DELIBERATE)
+    assert written.id is not None
     return Observation.objects.get(pk=written.id)
 
 
@@ -145,6 +114,7 @@ def _built_on() -> tuple[int, int]:
     first = propose(Kind.MERGE, [a, b])
     world.apply(first.pk)
     first.refresh_from_db()
+    assert first.derived_id is not None
     merged = Observation.objects.get(pk=first.derived_id)
     return first.pk, propose(Kind.MERGE, [merged, c]).pk
 
@@ -159,7 +129,9 @@ TRIGGERS = (
 
 @contextmanager
 def _without_triggers() -> Iterator[None]:
-    """The control runs as most stores do: without the database's guards. The only place of the suite that disables a trigger."""
+    """The control runs as most stores do: without the database's guards. The only place of the suite that disables a
+    trigger.
+    """
     with superuser() as admin:
         for table, trigger in TRIGGERS:
             admin.execute(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}")
@@ -200,7 +172,7 @@ def test_the_control_a_naive_applier_without_the_databases_guards_uses_a_source_
     with _without_triggers():
         for seed in range(SCHEDULES):
             first, second = _overlapping()
-            _together(seed, lambda pk=first: _naive_apply(pk), lambda pk=second: _naive_apply(pk))  # type: ignore[misc]
+            together(seed, lambda pk=first: _naive_apply(pk), lambda pk=second: _naive_apply(pk))  # type: ignore[misc]
             if Observation.objects.filter(derivation="merge").count() == 2:
                 bad.append(str(seed))
     _report("naive control", bad, capsys)

@@ -1,16 +1,16 @@
-"""Kill -9 at every statement boundary of applying and undoing: wholly done or not done, and re-running converges (R55-R58, R82, R100, A1).
+"""Kill -9 at every statement boundary of applying and undoing: wholly done or not done, and re-running converges
+(R55-R58, R82, R100, A1).
 
 A naive applier, kept beside ours, must fail the same examination: that is how we know that it bites (A6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from django.db import transaction
 
-from consolidation import runner
 from consolidation.models import Operation
 from consolidation.operations import State
 from observations import store
@@ -42,7 +42,7 @@ def _examine(scenario: world.Scenario, *, invariants: bool = True) -> Iterator[t
 
 
 def _wrong(scenario: world.Scenario, pk: int, before: str, after: str, invariants: bool) -> str:
-    """Why the store is not sound after the death, or does not reach the undisturbed end when the action is run again."""
+    """Why the store is not sound after the death, or does not reach the undisturbed end when run again."""
     if world.snapshot() not in (before, after):
         return "half done"
     if invariants and (broken := world.broken()):
@@ -82,7 +82,9 @@ def test_an_applied_operation_whose_lineage_is_missing_never_commits() -> None:
 
 
 def _naive_apply(pk: int) -> None:
-    """What sample code does: the same writes in the same order, each by itself, marking the operation done at the end."""
+    """What sample code does: the same writes in the same order, each by itself, marking the operation done at the
+    end.
+    """
     operation = Operation.objects.select_related("scope").get(pk=pk)
     if operation.status == State.APPLIED:
         return

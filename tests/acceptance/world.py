@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,39 +16,49 @@ from tests.building import LONG_AGO, observe, propose, scope
 from tests.conftest import empty_the_store
 
 KEY = ("relay", "sits in", "rack 4")
-COLUMNS = """
-SELECT 'observation', o.external_id, o.text, o.status, o.version, s.external_id, o.confidence,
-       CASE WHEN o.created_at < '2025-01-01' THEN o.created_at END, o.valid_from,
-       o.valid_to, o.chain, o.stated_by, o.derivation, o.produced_by FROM observations_observation o
-  LEFT JOIN observations_observation s ON s.id = o.superseded_by_id
-UNION ALL SELECT 'evidence', o.external_id, e.source_uri, e.root_source, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM observations_evidence e JOIN observations_observation o ON o.id = e.observation_id
-UNION ALL SELECT 'lineage', d.external_id, s.external_id, l.derivation, NULL, l.operation, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM observations_lineage l JOIN observations_observation d ON d.id = l.derived_id
-  JOIN observations_observation s ON s.id = l.source_observation_id
-UNION ALL SELECT 'vector', o.external_id, e.vector::text, e.active::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM observations_embedding e JOIN observations_observation o ON o.id = e.observation_id
-UNION ALL SELECT 'journal', o.external_id, t.from_status, t.to_status, t.version, t.cause, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM observations_transition t JOIN observations_observation o ON o.id = t.observation_id
-UNION ALL SELECT 'operation', op_id, status, decided_by, generation, applied_by, NULL, NULL, NULL, NULL, NULL, undone_by, NULL, NULL
-  FROM consolidation_operation
-UNION ALL SELECT 'consumed', o.external_id, p.op_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM consolidation_consumption c JOIN observations_observation o ON o.id = c.observation_id
-  JOIN consolidation_operation p ON p.id = c.operation_id
-UNION ALL SELECT 'event', subject, action, actor, generation, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM observations_event
-UNION ALL SELECT 'verdict', a.external_id, b.external_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM consolidation_verdict v JOIN observations_observation a ON a.id = v.low_id JOIN observations_observation b ON b.id = v.high_id
-UNION ALL SELECT 'outbox', task, key, (done_at IS NULL)::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM observations_outbox WHERE task <> 'embed'
-"""
+# What each part of the store says of its rows, by external ids: jsonb, so that every part has the columns it needs.
+PARTS = {
+    "observation": """
+        SELECT jsonb_build_array(o.external_id, o.text, o.status, o.version, s.external_id, o.confidence, o.stated_by,
+          CASE WHEN o.created_at < '2025-01-01' THEN o.created_at END, o.valid_from, o.valid_to, o.chain, o.derivation,
+          o.produced_by)
+        FROM observations_observation o LEFT JOIN observations_observation s ON s.id = o.superseded_by_id""",
+    "evidence": """
+        SELECT jsonb_build_array(o.external_id, e.source_uri, e.root_source)
+        FROM observations_evidence e JOIN observations_observation o ON o.id = e.observation_id""",
+    "lineage": """
+        SELECT jsonb_build_array(d.external_id, s.external_id, l.derivation, l.operation)
+        FROM observations_lineage l JOIN observations_observation d ON d.id = l.derived_id
+        JOIN observations_observation s ON s.id = l.source_observation_id""",
+    "vector": """
+        SELECT jsonb_build_array(o.external_id, e.vector::text, e.active)
+        FROM observations_embedding e JOIN observations_observation o ON o.id = e.observation_id""",
+    "journal": """
+        SELECT jsonb_build_array(o.external_id, t.from_status, t.to_status, t.version, t.cause)
+        FROM observations_transition t JOIN observations_observation o ON o.id = t.observation_id""",
+    "operation": """
+        SELECT jsonb_build_array(op_id, status, decided_by, generation, applied_by, undone_by)
+        FROM consolidation_operation""",
+    "consumed": """
+        SELECT jsonb_build_array(o.external_id, p.op_id) FROM consolidation_consumption c
+        JOIN observations_observation o ON o.id = c.observation_id
+        JOIN consolidation_operation p ON p.id = c.operation_id""",
+    "event": "SELECT jsonb_build_array(subject, action, actor, generation) FROM observations_event",
+    "verdict": """
+        SELECT jsonb_build_array(a.external_id, b.external_id) FROM consolidation_verdict v
+        JOIN observations_observation a ON a.id = v.low_id JOIN observations_observation b ON b.id = v.high_id""",
+    "outbox": "SELECT jsonb_build_array(task, key, done_at IS NULL) FROM observations_outbox WHERE task <> 'embed'",
+}
 
 
 def snapshot() -> str:
-    """Everything that a half-done operation could leave different, by external ids, in one canonical text."""
+    """Everything that a half-done operation could leave different, in one canonical text."""
+    every = " UNION ALL ".join(
+        f"SELECT '{part}' || x.row::text FROM ({query}) x (row)" for part, query in PARTS.items()
+    )
     with connection.cursor() as cursor:
-        cursor.execute(COLUMNS)
-        return json.dumps(sorted(json.dumps(row, default=str) for row in cursor.fetchall()))
+        cursor.execute(every)
+        return "\n".join(sorted(row for (row,) in cursor.fetchall()))
 
 
 def broken() -> list[str]:
@@ -59,7 +68,9 @@ def broken() -> list[str]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One thing that may be killed anywhere: a world, and the action on it. `build` returns the operation's primary key."""
+    """One thing that may be killed anywhere: a world, and the action on it. `build` returns the operation's primary
+    key.
+    """
 
     name: str
     build: Callable[[], int]
@@ -84,7 +95,12 @@ def rows(count: int = 3, *, same: bool = True) -> list[Observation]:
     """Fresh observations of one scope, in an empty store, that are the same world every time."""
     empty_the_store()
     within = scope()
-    texts = ["The relay sits in rack 4", "the relay sits in rack four", "The relay sits in rack 4.", "Relay: sits in rack 4"]
+    texts = [
+        "The relay sits in rack 4",
+        "the relay sits in rack four",
+        "The relay sits in rack 4.",
+        "Relay: sits in rack 4",
+    ]
     return [
         observe(
             texts[number] if same else f"The relay sits in rack {number}",

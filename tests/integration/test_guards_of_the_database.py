@@ -1,4 +1,6 @@
-"""What PostgreSQL refuses whoever asks (INTEGRITY part 1, B4, I5, I6, I11, C6). As superuser, so that no grant hides a missing trigger."""
+"""What PostgreSQL refuses whoever asks (INTEGRITY part 1, B4, I5, I6, I11, C6). As superuser, so that no grant hides
+a missing trigger.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from itertools import product
 
 import psycopg
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 
 from observations import store
 from observations.models import Embedding, Evidence, Lineage, Observation, Transition
-from observations.records import Claim, Status, WrittenBy
+from observations.records import Claim, EvidenceRef, StatedBy, Status, WrittenBy
 from tests.building import observe, scope
 from tests.conftest import superuser
 
@@ -107,7 +109,9 @@ def test_every_move_is_journalled_by_the_database_itself_with_its_cause() -> Non
 def test_a_row_without_a_scope_cannot_exist(admin: psycopg.Connection) -> None:
     """C6."""
     row = observe("Prefers short answers", within=scope())
-    columns = [field.column for field in Observation._meta.concrete_fields if field.column not in ("id", "scope_id")]
+    columns = [
+        str(field.column) for field in Observation._meta.concrete_fields if field.column not in ("id", "scope_id")
+    ]
     listed = ", ".join(columns)
     with pytest.raises(psycopg.errors.NotNullViolation, match="scope_id"):
         admin.execute(
@@ -124,14 +128,19 @@ def test_no_edge_crosses_a_scope() -> None:
     crossing = [
         lambda: Evidence.objects.create(scope=mine, observation=foreign, source_uri="x", root_source="x"),
         lambda: Lineage.objects.create(
-            scope=mine, derived=row, source_observation=foreign, derivation="merge", derived_at=row.created_at, operation="x"
+            scope=mine,
+            derived=row,
+            source_observation=foreign,
+            derivation="merge",
+            derived_at=row.created_at,
+            operation="x",
         ),
         lambda: Embedding.objects.create(scope=mine, observation=foreign, profile="p", dimensions=2, vector=[1, 0]),
         lambda: store.move(scope_id=mine.pk, ids=[row.pk], to=Status.SUPERSEDED, successor=foreign.pk),
     ]
     for cross in crossing:
         with pytest.raises(IntegrityError), transaction.atomic():
-            cross()
+            cross()  # type: ignore[no-untyped-call]
 
 
 def test_a_vector_of_the_wrong_length_is_refused() -> None:
@@ -150,7 +159,10 @@ def test_history_is_append_only_even_for_a_superuser(admin: psycopg.Connection, 
         store.write_derived(
             scope=within,
             derived=store.Derived(
-                claim=Claim(text="Backups run at 02:00"), sources=(first.pk, second.pk), derivation="merge", operation="op_1#1"
+                claim=Claim(text="Backups run at 02:00"),
+                sources=(first.pk, second.pk),
+                derivation="merge",
+                operation="op_1#1",
             ),
         )
         store.erase(scope_id=within.pk, ids=[second.pk], by="tester", reason="test", request="op_test")
@@ -172,10 +184,6 @@ def test_erasing_nulls_text_key_quotes_and_vector_and_leaves_the_shell_with_its_
 
 def test_what_a_user_said_is_erased_only_by_a_forget_request() -> None:
     """I12, R47."""
-    from django.db import DatabaseError
-
-    from observations.records import StatedBy
-
     within = scope()
     row = observe("I am allergic to nuts", within=within, stated_by=StatedBy.USER)
     with pytest.raises(DatabaseError, match="only by a forget request"), transaction.atomic():
@@ -190,7 +198,10 @@ def test_a_replacement_supersedes_and_takes_over_the_evidence_and_a_fresh_start_
         old = observe(f"The demo is on Monday {union}", within=within, sources=["s://1"])
         claim = Claim(text=f"The demo is on Tuesday {union}", evidence=(_ref("s://2"),))
         with transaction.atomic():
-            written = store.replace(scope=within, old_id=old.pk, claim=claim, written_by=WrittenBy.BACKGROUND, union=union)
+            written = store.replace(
+                scope=within, old_id=old.pk, claim=claim, written_by=WrittenBy.BACKGROUND, union=union
+            )
+        assert written.id is not None
         new = Observation.objects.get(pk=written.id)
         old.refresh_from_db()
         assert (old.status, old.superseded_by_id) == (Status.SUPERSEDED, new.pk)
@@ -198,7 +209,5 @@ def test_a_replacement_supersedes_and_takes_over_the_evidence_and_a_fresh_start_
         assert old not in Observation.objects.active()
 
 
-def _ref(uri: str):  # type: ignore[no-untyped-def]
-    from observations.records import EvidenceRef
-
+def _ref(uri: str) -> EvidenceRef:
     return EvidenceRef(source_uri=uri)

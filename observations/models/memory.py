@@ -1,53 +1,21 @@
-"""What is remembered: the rows, their QuerySets and the constraints Django can declare.
-
-What Django cannot declare (composite foreign keys that carry the scope, triggers, grants, the erasing function) is SQL in
-`migrations/0002_integrity.py`. Only `store.py` writes these tables; `Use` is telemetry and is written by `retrieval.py`.
-"""
+"""Whose memory it is, what is remembered, and what it rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
-from django.db import connection, models
+from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from pgvector.django import VectorField
 
+from observations.models.base import EDGE, ClockTimestamp, choices
 from observations.normalise import key_part, normalised
 from observations.records import Outcome, Record, StatedBy, Status, WrittenBy
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
-
-
-class ClockTimestamp(models.Func):
-    """PostgreSQL's clock_timestamp(): the wall clock of the database, not the start of the transaction."""
-
-    template = "clock_timestamp()"
-    output_field = models.DateTimeField()
-
-
-def database_now() -> datetime:
-    """The database's clock. Order, age and expiry come from it, whatever a worker's says. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        row = cursor.fetchone()
-    assert row is not None
-    moment: datetime = row[0]
-    return moment
-
-
-def _choices(enum: Iterable[str]) -> list[tuple[str, str]]:
-    return [(str(member), str(member)) for member in enum]
-
-
-def _edge(to: str, related_name: str, *, null: bool = False) -> models.ForeignKey[models.Model, models.Model]:
-    """A foreign key whose constraint is the composite (id, scope) one of 0002_integrity, so no edge can cross scopes (I5)."""
-    return models.ForeignKey(
-        to, on_delete=models.DO_NOTHING, db_constraint=False, related_name=related_name, null=null, blank=null
-    )
 
 
 class ScopeQuerySet(models.QuerySet["Scope"]):
@@ -89,7 +57,8 @@ class Scope(models.Model):
         constraints = [
             CheckConstraint(
                 name="scope_name_is_a_path",
-                condition=Q(name__regex=r"^[^\x01-\x1f*/\s]([^\x01-\x1f*]*[^\x01-\x1f*/\s])?$") & ~Q(name__contains="//"),
+                condition=Q(name__regex=r"^[^\x01-\x1f*/\s]([^\x01-\x1f*]*[^\x01-\x1f*/\s])?$")
+                & ~Q(name__contains="//"),
             ),
             CheckConstraint(name="scope_held_until_needs_held_at", condition=Q(held_until=None) | ~Q(held_at=None)),
         ]
@@ -132,8 +101,8 @@ class Episode(models.Model):
     recorded_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
     source_uri = models.CharField(max_length=1000, blank=True, default="")
     root_source = models.CharField(max_length=1000, blank=True, default="")
-    outcome = models.CharField(max_length=10, choices=_choices(Outcome), default=Outcome.UNKNOWN)
-    status = models.CharField(max_length=12, choices=_choices(Status), default=Status.ACTIVE)
+    outcome = models.CharField(max_length=10, choices=choices(Outcome), default=Outcome.UNKNOWN)
+    status = models.CharField(max_length=12, choices=choices(Status), default=Status.ACTIVE)
     version = models.IntegerField(default=1)
 
     class Meta:
@@ -145,7 +114,10 @@ class Episode(models.Model):
             UniqueConstraint(name="episode_scope_id", fields=["id", "scope"]),
             CheckConstraint(name="episode_status", condition=Q(status__in=["active", "archived", "erased"])),
             CheckConstraint(name="episode_outcome", condition=Q(outcome__in=list(Outcome))),
-            CheckConstraint(name="episode_erased_text", condition=Q(text__isnull=True, status="erased") | Q(text__isnull=False) & ~Q(status="erased")),
+            CheckConstraint(
+                name="episode_erased_text",
+                condition=Q(text__isnull=True, status="erased") | Q(text__isnull=False) & ~Q(status="erased"),
+            ),
             CheckConstraint(name="episode_version", condition=Q(version__gte=1)),
         ]
         indexes = [models.Index(name="episode_by_time", fields=["scope", "happened_at", "seq"])]  # the episodes page
@@ -181,26 +153,27 @@ class Observation(models.Model):
     subject = models.CharField(max_length=500, blank=True, default="")
     predicate = models.CharField(max_length=500, blank=True, default="")
     object = models.CharField(max_length=1000, blank=True, default="")
-    # 64-bit hashes of the normalised text and key, so that planning reads numbers and never texts; 0 where absent or erased
+    # 64-bit hashes of the normalised text and key, so that planning reads numbers and never texts; 0 where absent or
+    # erased
     text_key = models.BigIntegerField()
     subject_key = models.BigIntegerField(default=0)
     sp_key = models.BigIntegerField(default=0)
     spo_key = models.BigIntegerField(default=0)
     confidence = models.FloatField(default=0.5)
-    stated_by = models.CharField(max_length=8, choices=_choices(StatedBy))
-    written_by = models.CharField(max_length=13, choices=_choices(WrittenBy))
+    stated_by = models.CharField(max_length=8, choices=choices(StatedBy))
+    written_by = models.CharField(max_length=13, choices=choices(WrittenBy))
     created_at = models.DateTimeField()
     recorded_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
     reconciled_at = models.DateTimeField(null=True, blank=True)
     valid_from = models.DateTimeField(null=True, blank=True)
     valid_to = models.DateTimeField(null=True, blank=True)
-    superseded_by = _edge("self", "supersedes", null=True)
+    superseded_by = models.ForeignKey("self", related_name="supersedes", null=True, blank=True, **EDGE)
     derivation = models.CharField(max_length=10, null=True, blank=True)
     derived_at = models.DateTimeField(null=True, blank=True)
     produced_by = models.CharField(max_length=80, null=True, blank=True)
     chain = models.SmallIntegerField(default=0)
     uses_inherited = models.IntegerField(default=0)
-    status = models.CharField(max_length=12, choices=_choices(Status), default=Status.ACTIVE)
+    status = models.CharField(max_length=12, choices=choices(Status), default=Status.ACTIVE)
     version = models.IntegerField(default=1)
 
     objects = ObservationQuerySet.as_manager()
@@ -240,9 +213,13 @@ class Observation(models.Model):
             models.Index(name="observation_list", fields=["scope", "status", "-id"]),  # the admin's list, filtered
             models.Index(name="observation_active", fields=["scope"], condition=Q(status="active")),  # planner, search
             models.Index(name="observation_text_key", fields=["scope", "text_key"]),  # is this text known
-            models.Index(name="observation_sp_key", fields=["scope", "sp_key"], condition=~Q(sp_key=0)),  # live values of a key
+            models.Index(
+                name="observation_sp_key", fields=["scope", "sp_key"], condition=~Q(sp_key=0)
+            ),  # live values of a key
             models.Index(  # the chain on the observation page, walked backwards
-                name="observation_successor", fields=["scope", "superseded_by"], condition=Q(superseded_by__isnull=False)
+                name="observation_successor",
+                fields=["scope", "superseded_by"],
+                condition=Q(superseded_by__isnull=False),
             ),
         ]
 
@@ -285,8 +262,8 @@ class Evidence(models.Model):
     """What an observation rests on. Corroboration counts distinct roots, never rows (R95, C8)."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    observation = _edge("observations.Observation", "evidence")
-    episode = _edge("observations.Episode", "+", null=True)
+    observation = models.ForeignKey("observations.Observation", related_name="evidence", **EDGE)
+    episode = models.ForeignKey("observations.Episode", related_name="+", null=True, blank=True, **EDGE)
     source_uri = models.CharField(max_length=1000)
     root_source = models.CharField(max_length=1000)
     quote = models.TextField(null=True, blank=True)
@@ -304,8 +281,10 @@ class Embedding(models.Model):
     """A row's vector under one profile, with the MinHash bands planning blocks by. `active` is kept by a trigger."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    observation = _edge("observations.Observation", "embeddings", null=True)
-    episode = _edge("observations.Episode", "embeddings", null=True)
+    observation = models.ForeignKey(
+        "observations.Observation", related_name="embeddings", null=True, blank=True, **EDGE
+    )
+    episode = models.ForeignKey("observations.Episode", related_name="embeddings", null=True, blank=True, **EDGE)
     profile = models.CharField(max_length=80)
     dimensions = models.SmallIntegerField()
     vector = VectorField(null=True)
@@ -331,9 +310,13 @@ class Lineage(models.Model):
     """Edge from a derived row to one of its sources (R49): derivation, when, and by which operation."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    derived = _edge("observations.Observation", "lineage")
-    source_observation = _edge("observations.Observation", "derivatives", null=True)
-    source_episode = _edge("observations.Episode", "derivatives", null=True)
+    derived = models.ForeignKey("observations.Observation", related_name="lineage", **EDGE)
+    source_observation = models.ForeignKey(
+        "observations.Observation", related_name="derivatives", null=True, blank=True, **EDGE
+    )
+    source_episode = models.ForeignKey(
+        "observations.Episode", related_name="derivatives", null=True, blank=True, **EDGE
+    )
     derivation = models.CharField(max_length=10)
     derived_at = models.DateTimeField()
     operation = models.CharField(max_length=80)
@@ -351,141 +334,9 @@ class Lineage(models.Model):
             ),
             CheckConstraint(name="nothing_derives_from_itself", condition=~Q(derived=F("source_observation"))),
         ]
-        indexes = [models.Index(name="lineage_by_source", fields=["scope", "source_observation"])]  # what was built on it
+        indexes = [
+            models.Index(name="lineage_by_source", fields=["scope", "source_observation"])
+        ]  # what was built on it
 
     def __str__(self) -> str:
         return f"lineage {self.pk}"
-
-
-class Transition(models.Model):
-    """One change of one observation's state, written by the transition trigger itself, so that it cannot be forgotten (I7)."""
-
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    observation = _edge("observations.Observation", "transitions")
-    version = models.IntegerField()
-    from_status = models.CharField(max_length=12)
-    to_status = models.CharField(max_length=12)
-    superseded_by_id = models.BigIntegerField(null=True)
-    at = models.DateTimeField(db_default=ClockTimestamp())
-    cause = models.CharField(max_length=120, blank=True, default="")  # the operation or doorway, from palimpsest.cause
-
-    class Meta:
-        constraints = [UniqueConstraint(name="transition_once", fields=["scope", "observation", "version"])]
-
-    def __str__(self) -> str:
-        return f"transition {self.pk}"
-
-
-class Use(models.Model):
-    """One read that handed one observation out. Telemetry, insert-only, counted outside the observation's row (R51)."""
-
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    observation = _edge("observations.Observation", "uses")
-    used_at = models.DateTimeField(db_default=ClockTimestamp())
-    call_site = models.CharField(max_length=40)
-    answer = models.UUIDField()
-
-    class Meta:
-        indexes = [models.Index(name="use_by_observation", fields=["scope", "observation", "used_at"])]  # uses since derivation
-
-    def __str__(self) -> str:
-        return f"use {self.pk}"
-
-
-class Tombstone(models.Model):
-    """What was erased, without its text. Written only by the erasing function."""
-
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    observation = _edge("observations.Observation", "tombstones", null=True)
-    episode = _edge("observations.Episode", "tombstones", null=True)
-    erased_at = models.DateTimeField(db_default=ClockTimestamp())
-    erased_by = models.CharField(max_length=150)
-    reason = models.CharField(max_length=300)
-    request = models.CharField(max_length=80)  # the operation that asked for it
-    fingerprint = models.CharField(max_length=64, blank=True, default="")  # keyed; empty: re-learning is allowed
-
-    def __str__(self) -> str:
-        return f"tombstone {self.pk}"
-
-
-class EventQuerySet(models.QuerySet["Event"]):
-    """The audit, read and appended to."""
-
-    def append(
-        self,
-        *,
-        scope_id: int | None,
-        action: str,
-        actor: str,
-        subject: str,
-        generation: int | None = None,
-        detail: Mapping[str, object] | None = None,
-    ) -> None:
-        """Append one event: ids and figures, never memory text. One query."""
-        self.create(
-            scope_id=scope_id,
-            action=action,
-            actor=actor,
-            subject=subject,
-            generation=generation,
-            detail=dict(detail or {}),
-        )
-
-
-class Event(models.Model):
-    """Append-only audit. It names rows by id and never holds their text, and it outlives the people it names."""
-
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, related_name="+")
-    at = models.DateTimeField(db_default=ClockTimestamp())
-    action = models.CharField(max_length=40)
-    actor = models.CharField(max_length=150)
-    subject = models.CharField(max_length=80)  # op_…, plan_…, obs_…, or a scope's id
-    generation = models.IntegerField(null=True)
-    detail = models.JSONField(default=dict)  # ids, figures, old and new state; never memory text
-
-    objects = EventQuerySet.as_manager()
-
-    class Meta:
-        indexes = [
-            models.Index(name="event_by_subject", fields=["scope", "subject", "id"]),  # the item page
-            models.Index(name="event_by_scope", fields=["scope", "-id"]),  # the events page
-        ]
-
-    def __str__(self) -> str:
-        return f"event {self.pk}"
-
-
-class OutboxQuerySet(models.QuerySet["Outbox"]):
-    """Work to be done."""
-
-    def due(self, *, now: datetime) -> Self:
-        """Rows nobody has finished and whose time has come, oldest first."""
-        return self.filter(done_at=None, due_at__lte=now).order_by("due_at", "id")
-
-
-class Outbox(models.Model):
-    """Work to be done, written in the transaction that causes it; a Celery message is only a wake-up."""
-
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, related_name="+")
-    task = models.CharField(max_length=40)
-    key = models.CharField(max_length=120)  # one open row per (scope, task, key)
-    payload = models.JSONField(default=dict)  # ids only
-    created_at = models.DateTimeField(db_default=ClockTimestamp())
-    due_at = models.DateTimeField(db_default=ClockTimestamp())
-    done_at = models.DateTimeField(null=True, blank=True)
-    attempts = models.IntegerField(default=0)
-    last_error = models.CharField(max_length=200, blank=True, default="")
-
-    objects = OutboxQuerySet.as_manager()
-
-    class Meta:
-        verbose_name_plural = "outbox"
-        constraints = [
-            UniqueConstraint(
-                name="outbox_one_open_row", fields=["scope", "task", "key"], condition=Q(done_at=None), nulls_distinct=False
-            )
-        ]
-        indexes = [models.Index(name="outbox_due", fields=["due_at"], condition=Q(done_at=None))]  # the sweeper
-
-    def __str__(self) -> str:
-        return f"outbox {self.pk}"

@@ -1,0 +1,26 @@
+"""APPLY and UNDO. With ingest and forgetting, the only code that may have memory changed.
+
+Locks are always taken in this order: the scope (exclusive, so one applier per scope), the operation, the memory rows in
+id order, the consumptions. Killed anywhere, an operation is wholly done or not done (R56, R82); doing it twice is doing
+it once (I8). `execution.py` holds apply and undo, `effects.py` what each kind does to memory, `work.py` what stands
+under lock.
+"""
+
+from consolidation.operations import Kind
+from consolidation.runner.effects import ERASE_PRUNED
+from consolidation.runner.execution import UndoPreview, apply, erase_pruned, undo, undo_preview
+from consolidation.runner.work import Outcome, Result
+
+REVERSIBLE = (Kind.MERGE, Kind.SUPERSEDE, Kind.ARCHIVE)  # approve-and-apply in one step is offered for these only
+
+__all__ = [
+    "ERASE_PRUNED",
+    "REVERSIBLE",
+    "Outcome",
+    "Result",
+    "UndoPreview",
+    "apply",
+    "erase_pruned",
+    "undo",
+    "undo_preview",
+]

@@ -1,0 +1,46 @@
+"""STORE: the only code that changes memory. Every function runs inside the caller's transaction and takes the scope's
+lock.
+
+Nothing is overwritten: a change is a new row and a move of the old one, which PostgreSQL checks and journals
+(migrations/0002).
+"""
+
+from observations.store.adding import Fate, Written, add_episodes, add_observations, adopt_lineage, replace
+from observations.store.drafting import content_hash, key64
+from observations.store.moving import (
+    Derived,
+    Prior,
+    copy_evidence,
+    erase,
+    move,
+    restore,
+    set_validity,
+    write_derived,
+)
+from observations.store.scopes import ScopeNameRefused, lock_rows, lock_scope, open_scope
+from observations.store.vectors import EMBED, put_embeddings
+
+__all__ = [
+    "EMBED",
+    "Derived",
+    "Fate",
+    "Prior",
+    "ScopeNameRefused",
+    "Written",
+    "add_episodes",
+    "add_observations",
+    "adopt_lineage",
+    "content_hash",
+    "copy_evidence",
+    "erase",
+    "key64",
+    "lock_rows",
+    "lock_scope",
+    "move",
+    "open_scope",
+    "put_embeddings",
+    "replace",
+    "restore",
+    "set_validity",
+    "write_derived",
+]

@@ -1,0 +1,181 @@
+"""Rows that come in: idempotent by external id, known by their content where the writer gave none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from observations.models import Episode, Evidence, Lineage, Observation, Scope
+from observations.records import Claim, Past, Status, Turn, WrittenBy
+
+if TYPE_CHECKING:
+    pass
+from observations.store.drafting import episode_row, evidence_row, observation_row, take_over
+from observations.store.moving import copy_evidence, move
+from observations.store.scopes import lock_scope
+from observations.store.vectors import embed_later
+
+
+class Fate(StrEnum):
+    """What became of one thing that was to be written."""
+
+    ADDED = "added"
+    KNOWN = "already there"  # same id, same content: nothing to do
+    REFUSED = "refused"  # same id, other content
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The fate of one claim or turn. `id` is the stored row's, absent only when refused."""
+
+    fate: Fate
+    id: int | None = None
+    reason: str = ""
+    cleaned: bool = False  # a character no database can hold was replaced (C1)
+
+
+def add_observations(
+    *, scope: Scope, claims: Sequence[Claim], written_by: WrittenBy, pasts: Sequence[Past] = ()
+) -> list[Written]:
+    """Store claims, one fate per claim, in order. Idempotent by external id; a claim without one is known by its
+    content.
+
+    `pasts`, one per claim when given, is what an import knows of the rows: what is not active there is born
+    quarantined. A constant number of queries however many claims. Raises django.db.IntegrityError when another writer
+    adds the same external id at the same moment: run the transaction again, and the row is already there.
+    """
+    now = lock_scope(scope_id=scope.pk, cause=written_by)
+    drafts = [observation_row(scope, claim, written_by, now) for claim in claims]
+    for draft, past in zip(drafts, pasts, strict=False):
+        take_over(draft, past)
+    known = _known(Observation, scope, [row.external_id for row in drafts])
+    fresh, fates = _sort(drafts, known)
+    Observation.objects.bulk_create(fresh)
+    by_external = {row.external_id: row.pk for row in fresh}
+    rows = [
+        evidence_row(scope, by_external[draft.external_id], ref)
+        for draft, claim, fate in zip(drafts, claims, fates, strict=True)
+        if fate == Fate.ADDED
+        for ref in {ref.source_uri: ref for ref in claim.evidence}.values()
+    ]
+    Evidence.objects.bulk_create(rows)
+    if fresh:
+        embed_later(scope, [row.pk for row in fresh])
+    return _written(drafts, fates, known | {key: (pk, "") for key, pk in by_external.items()})
+
+
+def add_episodes(*, scope: Scope, turns: Sequence[Turn]) -> list[Written]:
+    """Store turns verbatim, one fate per turn, in order. Idempotent by scope + source uri + content, and by external
+    id.
+    """
+    now = lock_scope(scope_id=scope.pk, cause="episodes")
+    drafts = [episode_row(scope, turn, now) for turn in turns]
+    known = _known(Episode, scope, [row.external_id for row in drafts])
+    known_content = _known_content(scope, drafts)
+    fresh, fates = _sort(drafts, known, known_content)
+    Episode.objects.bulk_create(fresh)
+    known |= {row.external_id: (row.pk, "") for row in fresh}
+    known |= {
+        row.external_id: (known_content[key], "")
+        for row in drafts
+        if (key := _content(row)) in known_content and row.external_id not in known
+    }
+    return _written(drafts, fates, known)
+
+
+def replace(*, scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, union: bool = True) -> Written:
+    """Write a claim that supersedes a current row: the old row keeps its text and names its successor (R12).
+
+    With `union` the new row takes over the old one's evidence (R15, an UPDATE); without, it starts fresh (R16, a DELETE
+    and replace). Raises Observation.DoesNotExist when the old row is not current in this scope.
+    """
+    lock_scope(scope_id=scope.pk, cause=f"{written_by}: replace")
+    [written] = add_observations(scope=scope, claims=[claim], written_by=written_by)
+    if written.fate != Fate.ADDED or written.id is None:
+        return written
+    old = Observation.objects.active().in_scope(scope).select_for_update(of=("self",)).get(pk=old_id)
+    if union:
+        copy_evidence(scope_id=scope.pk, into=written.id, sources=[old.pk])
+    move(scope_id=scope.pk, ids=[old.pk], to=Status.SUPERSEDED, successor=written.id)
+    return written
+
+
+def _known(
+    model: type[Observation] | type[Episode], scope: Scope, external_ids: list[str]
+) -> dict[str, tuple[int, str]]:
+    rows = model._default_manager.filter(scope=scope, external_id__in=external_ids)
+    return {external: (pk, digest) for external, pk, digest in rows.values_list("external_id", "pk", "content_hash")}
+
+
+def _content(row: Episode) -> tuple[str, str]:
+    return row.source_uri, row.content_hash
+
+
+def _known_content(scope: Scope, drafts: Sequence[Episode]) -> dict[tuple[str, str], int]:
+    rows = Episode.objects.filter(scope=scope, content_hash__in=[row.content_hash for row in drafts])
+    return {(uri, digest): pk for uri, digest, pk in rows.values_list("source_uri", "content_hash", "pk")}
+
+
+Row = TypeVar("Row", Observation, Episode)
+
+
+def _sort(
+    drafts: Sequence[Row],
+    known: Mapping[str, tuple[int, str]],
+    known_content: Mapping[tuple[str, str], int] | None = None,
+) -> tuple[list[Row], list[Fate]]:
+    """Which drafts are new, and every draft's fate; a repeat inside the batch is already there."""
+    seen = {external: digest for external, (_, digest) in known.items()}
+    contents = set(known_content or ())
+    fresh, fates = [], []
+    for row in drafts:
+        digest = seen.get(row.external_id)
+        if digest is not None:
+            fates.append(Fate.KNOWN if digest == row.content_hash else Fate.REFUSED)
+            continue
+        if isinstance(row, Episode):
+            if _content(row) in contents:
+                fates.append(Fate.KNOWN)
+                continue
+            contents.add(_content(row))
+        seen[row.external_id] = row.content_hash
+        fresh.append(row)
+        fates.append(Fate.ADDED)
+    return fresh, fates
+
+
+def _written(
+    drafts: Sequence[Observation | Episode], fates: Sequence[Fate], ids: Mapping[str, tuple[int, str]]
+) -> list[Written]:
+    reason = "this id is already there with another text; a change is a new line with a new id"
+    return [
+        Written(
+            fate=fate,
+            id=ids[row.external_id][0] if row.external_id in ids and fate != Fate.REFUSED else None,
+            reason=reason if fate == Fate.REFUSED else "",
+            cleaned=row.cleaned,
+        )
+        for row, fate in zip(drafts, fates, strict=True)
+    ]
+
+
+def adopt_lineage(
+    *, scope: Scope, derived_id: int, past: Past, observations: Sequence[int], episodes: Sequence[int]
+) -> None:
+    """Write the lineage that an imported derived row brings along; its operation lives in another store. One query."""
+    assert past.derived_at is not None
+    Lineage.objects.bulk_create(
+        Lineage(
+            scope=scope,
+            derived_id=derived_id,
+            source_observation_id=observation,
+            source_episode_id=episode,
+            derivation=past.derivation,
+            derived_at=past.derived_at,
+            operation=past.produced_by,
+            imported=True,
+        )
+        for observation, episode in [*((pk, None) for pk in observations), *((None, pk) for pk in episodes)]
+    )

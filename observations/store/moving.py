@@ -1,0 +1,163 @@
+"""Rows that are derived, moved, restored and erased: what operations do. Set-based, one query each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from observations.models import Evidence, Lineage, Scope, database_now
+from observations.records import Claim, Status, WrittenBy
+
+if TYPE_CHECKING:
+    pass
+from observations.store.drafting import evidence_row, observation_row
+from observations.store.scopes import lock_scope
+from observations.store.vectors import embed_later
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """How one row stood before an operation, for undo: restored, never guessed."""
+
+    id: int
+    status: Status
+    superseded_by_id: int | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A derived row to be written: the claim, where it comes from and what made it (R49)."""
+
+    claim: Claim
+    sources: tuple[int, ...]  # observation ids
+    derivation: str  # merge, supersede, ...
+    operation: str  # "op_…#generation"
+    chain: int = 0
+    uses_inherited: int = 0
+    same_text_as: int | None = None  # a source whose vector is this row's too
+    at: datetime | None = None  # derived_at; None: the database's clock
+
+
+def write_derived(*, scope: Scope, derived: Derived) -> int:
+    """Write a derived row with the union of its sources' evidence (R96), its vector and its lineage; returns its id.
+    Four queries.
+    """
+    now = derived.at or database_now()
+    row = observation_row(scope, derived.claim, WrittenBy.CONSOLIDATION, now)
+    row.derivation, row.derived_at, row.produced_by = derived.derivation, now, derived.operation
+    row.chain, row.uses_inherited = derived.chain, derived.uses_inherited
+    row.save(force_insert=True)
+    copy_evidence(scope_id=scope.pk, into=row.pk, sources=derived.sources)
+    if derived.same_text_as is None:
+        Evidence.objects.bulk_create(
+            [evidence_row(scope, row.pk, ref) for ref in derived.claim.evidence], ignore_conflicts=True
+        )
+        embed_later(scope, [row.pk])
+    else:
+        _copy_embedding(scope_id=scope.pk, into=row.pk, source=derived.same_text_as)
+    Lineage.objects.bulk_create(
+        Lineage(
+            scope=scope,
+            derived=row,
+            source_observation_id=source,
+            derivation=derived.derivation,
+            derived_at=now,
+            operation=derived.operation,
+        )
+        for source in derived.sources
+    )
+    return row.pk
+
+
+def move(*, scope_id: int, ids: Sequence[int], to: Status, successor: int | None = None) -> int:
+    """Move rows to a status under one successor, each one version up; returns how many moved. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE observations_observation SET status = %s, superseded_by_id = %s, version = version + 1"
+            " WHERE scope_id = %s AND id = ANY (%s) AND status <> %s",
+            [to, successor, scope_id, list(ids), to],
+        )
+        moved: int = cursor.rowcount
+        return moved
+
+
+def restore(*, scope_id: int, priors: Sequence[Prior]) -> int:
+    """Put rows back as they stood, each one version up; returns how many moved. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE observations_observation o SET status = p.status, superseded_by_id = p.successor,"
+            " valid_from = p.valid_from, valid_to = p.valid_to, version = o.version + 1"
+            " FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::timestamptz[], %s::timestamptz[])"
+            " AS p (id, status, successor, valid_from, valid_to)"
+            " WHERE o.scope_id = %s AND o.id = p.id",
+            [
+                [prior.id for prior in priors],
+                [str(prior.status) for prior in priors],
+                [prior.superseded_by_id for prior in priors],
+                [prior.valid_from for prior in priors],
+                [prior.valid_to for prior in priors],
+                scope_id,
+            ],
+        )
+        moved: int = cursor.rowcount
+        return moved
+
+
+def set_validity(*, scope_id: int, periods: Mapping[int, tuple[datetime | None, datetime | None]]) -> list[int]:
+    """Give rows their periods of validity, each that changes one version up (a reviewer's "both true, in turn").
+
+    Returns the ids that changed. One query.
+    """
+    rows = [(pk, start, end) for pk, (start, end) in sorted(periods.items())]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE observations_observation o SET valid_from = p.start, valid_to = p.stop, version = o.version + 1"
+            " FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS p (id, start, stop)"
+            " WHERE o.scope_id = %s AND o.id = p.id AND (o.valid_from, o.valid_to) IS DISTINCT FROM (p.start, p.stop)"
+            " RETURNING o.id",
+            [[row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows], scope_id],
+        )
+        return [int(pk) for (pk,) in cursor.fetchall()]
+
+
+def erase(*, scope_id: int, ids: Sequence[int], by: str, reason: str, request: str) -> int:
+    """Erase texts, keys, quotes and vectors for good, leaving shells and tombstones; returns how many rows were erased.
+
+    Raises django.db.DatabaseError (PA004) for a user's own words without a forget request (I12).
+    """
+    lock_scope(scope_id=scope_id, exclusive=True, cause=request)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT palimpsest_erase_observations(%s, %s, %s, %s, %s)", [scope_id, list(ids), by, reason, request]
+        )
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def copy_evidence(*, scope_id: int, into: int, sources: Sequence[int]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO observations_evidence"
+            " (scope_id, observation_id, episode_id, source_uri, root_source, quote, quote_start)"
+            " SELECT DISTINCT ON (source_uri)"
+            " scope_id, %s::bigint, episode_id, source_uri, root_source, quote, quote_start"
+            " FROM observations_evidence WHERE scope_id = %s AND observation_id = ANY (%s) ORDER BY source_uri, id"
+            " ON CONFLICT (scope_id, observation_id, source_uri) DO NOTHING",
+            [into, scope_id, list(sources)],
+        )
+
+
+def _copy_embedding(*, scope_id: int, into: int, source: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO observations_embedding (scope_id, observation_id, profile, dimensions, vector, bands, active)"
+            " SELECT scope_id, %s::bigint, profile, dimensions, vector, bands, true"
+            " FROM observations_embedding WHERE scope_id = %s AND observation_id = %s",
+            [into, scope_id, source],
+        )

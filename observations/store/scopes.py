@@ -1,0 +1,60 @@
+"""Opening a scope and taking its locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from observations.models import Observation, Scope
+
+if TYPE_CHECKING:
+    pass
+
+
+_LOCK_SPACE = 0x5061 << 40  # our corner of PostgreSQL's 64-bit advisory locks
+
+
+class ScopeNameRefused(ValueError):
+    """The scope's name is not a path: no empty part, no leading or trailing slash or space, no '*', at most 200
+    characters.
+    """
+
+
+def open_scope(*, name: str) -> Scope:
+    """The scope of that name, made when it is new. Raises ScopeNameRefused. One or two queries."""
+    parts = name.split("/")
+    bad = any(not part.strip() or part != part.strip() for part in (parts[0], parts[-1])) or not all(parts)
+    if bad or len(name) > 200 or "*" in name or not name.isprintable():
+        raise ScopeNameRefused(
+            f"scope name {name[:60]!r} is refused: give a path such as 'team/project', without empty parts or '*'"
+        )
+    return Scope.objects.get_or_create(name=name)[0]
+
+
+def lock_scope(*, scope_id: int, exclusive: bool = False, cause: str = "") -> datetime:
+    """Take the scope's transaction-level lock: exclusive for apply, undo and erase, shared for every other writer.
+
+    `cause` goes into the journal of the moves this transaction makes. One query; waits for the lock. Returns the
+    database's clock as it was when the lock was had.
+    """
+    take = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {take}(%s), set_config('palimpsest.cause', %s, true), clock_timestamp()",
+            [_LOCK_SPACE + scope_id, cause[:120]],
+        )
+        row = cursor.fetchone()
+    assert row is not None
+    moment: datetime = row[2]
+    return moment
+
+
+def lock_rows(*, scope_id: int, ids: Iterable[int]) -> dict[int, Observation]:
+    """Observations of one scope, locked in id order (unsorted locks deadlock), by id. One query."""
+    rows = (
+        Observation.objects.filter(scope_id=scope_id, id__in=list(ids)).order_by("id").select_for_update(of=("self",))
+    )
+    return {row.pk: row for row in rows}

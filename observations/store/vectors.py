@@ -1,0 +1,57 @@
+"""Vectors: stored under a profile, and asked for later when a row is new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from observations import outbox
+from observations.models import Embedding, Scope
+
+if TYPE_CHECKING:
+    from observations.embedding import Profile
+
+
+EMBED = "embed"  # the outbox task that computes missing vectors
+
+
+def embed_later(scope: Scope, ids: list[int]) -> None:
+    payload = {"first": min(ids), "last": max(ids)}
+    outbox.enqueue(task=EMBED, scope_id=scope.pk, key=f"{payload['first']}-{payload['last']}", payload=payload)
+
+
+def put_embeddings(
+    *,
+    profile: Profile,
+    rows: Sequence[tuple[int, int]],
+    vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+    bands: Sequence[bytes],
+) -> None:
+    """Store vectors (n, dimensions) and MinHash bands of (scope id, observation id) rows under a profile; redoing it is
+    harmless.
+
+    Raises ValueError for a wrong number of dimensions: a vector of another profile is refused, never stored.
+    """
+    if vectors.shape != (len(rows), profile.dimensions):
+        raise ValueError(
+            f"{len(rows)} vectors of {profile.dimensions} dimensions expected for profile {profile.name},"
+            f" got {vectors.shape}"
+        )
+    Embedding.objects.bulk_create(
+        [
+            Embedding(
+                scope_id=scope,
+                observation_id=pk,
+                profile=profile.name,
+                dimensions=profile.dimensions,
+                vector=vector,
+                bands=band,
+            )
+            for (scope, pk), vector, band in zip(rows, vectors, bands, strict=True)
+        ],
+        update_conflicts=True,
+        unique_fields=["scope", "observation", "profile"],
+        update_fields=["vector", "bands"],
+    )

@@ -1,0 +1,210 @@
+"""The queue with a real broker and a real worker: nothing is lost when either dies, and nobody waits for it (C17,
+E1-E3).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from celery import current_app
+from django.db import connection
+from pytest_django.plugin import DjangoDbBlocker
+
+from consolidation.models import Operation, Plan, PlanItem
+from observations import outbox
+from observations.models import Embedding, Observation, Outbox, database_now
+from tests.brokers import DEAD_WAYS, Worker, dead_broker, own_broker, run_python, until, wake_at, worker
+from tests.building import observe, scope
+from tests.conftest import superuser
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+# One process writes and reads three times and says how long each took, the broker being what REDIS_URL names.
+WRITE_AND_READ = """
+import json, sys, time
+from django.db import transaction
+from observations import store
+from observations.models import Observation
+from observations.records import Claim, WrittenBy
+within = store.open_scope(name=SCOPE)
+times = []
+for number in range(3):
+    began = time.monotonic()
+    with transaction.atomic():
+        claim = Claim(text=f"The kettle is on shelf {number}", external_id=f"k{number}")
+        store.add_observations(scope=within, claims=[claim], written_by=WrittenBy.DELIBERATE)
+    wrote = time.monotonic()
+    assert Observation.objects.active().in_scope(within).count() == number + 1
+    times.append([wrote - began, time.monotonic() - wrote])
+print(json.dumps(times))
+"""
+
+
+@pytest.fixture(scope="module")
+def broker() -> str:
+    """An address of its own, so that no other process of the suite takes this one's wake-ups."""
+    return own_broker()
+
+
+@pytest.fixture
+def quiet_broker() -> str:
+    """One that the worker of the other tests does not listen at."""
+    return own_broker(lane=1)
+
+
+@pytest.fixture(scope="module")
+def running(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, broker: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Worker]:
+    """One worker for the tests that do not end it; starting one takes seconds."""
+    with django_db_blocker.unblock(), worker(broker=broker, folder=tmp_path_factory.mktemp("worker")) as started:
+        yield started
+
+
+def test_a_broker_that_is_down_delays_no_write_and_loses_none(quiet_broker: str, tmp_path: Path) -> None:
+    """E3: a dead socket, a refused port and a broker that never answers; each write and each read takes under a second,
+    the second write does not even try, and a worker does the work once the broker is back.
+    """
+    for number, way in enumerate(DEAD_WAYS):
+        with dead_broker(way, tmp_path) as dead:
+            said = run_python(WRITE_AND_READ.replace("SCOPE", repr(f"kitchen/{number}")), broker=dead)
+        times = json.loads(said.splitlines()[-1])
+        print(f"{way}: {[[round(seconds, 3) for seconds in pair] for pair in times]}")
+        assert max(max(pair) for pair in times) < 1.0, (way, times)
+        assert max(times[1] + times[2]) < 0.3, f"{way}: the quiet period should spare later writes: {times}"
+        (tmp_path / "broker.sock").unlink(missing_ok=True)
+    assert Outbox.objects.filter(task="embed", done_at=None).count() == 3 * len(DEAD_WAYS)
+    assert not Embedding.objects.exists()
+
+    with worker(broker=quiet_broker, folder=tmp_path) as running:
+        until(lambda: not Outbox.objects.filter(done_at=None).exists(), but=lambda: running.said)
+    assert Embedding.objects.count() == Observation.objects.count() == 3 * len(DEAD_WAYS)
+    assert set(Outbox.objects.filter(task="embed").values_list("attempts", flat=True)) == {1}
+
+
+def test_a_wake_up_is_enough_for_a_running_worker(broker: str, running: Worker) -> None:
+    """The write's own message is what starts the work; no beat runs here."""
+    run_python(WRITE_AND_READ.replace("SCOPE", "'kitchen'"), broker=broker)
+    until(lambda: Embedding.objects.count() == 3, but=lambda: running.said)
+
+
+def duplicates() -> Observation:
+    """A scope with something to plan, and its embedding work out of the way."""
+    within = scope("team-a/u1")
+    observe("The relay listens on port 4411", within=within)
+    last = observe("The relay listens on port 4411.", within=within)
+    Outbox.objects.update(done_at=database_now())
+    return last
+
+
+def plan_later(within: int) -> Outbox:
+    outbox.enqueue_in_scopes(task="plan_scope", scope_ids=[within], key="schedule", payload={"window": "2026-03-01T02"})
+    return Outbox.objects.get(task="plan_scope")
+
+
+def lapse() -> None:
+    """What thirty seconds would do: a lease nobody renews runs out."""
+    Outbox.objects.filter(done_at=None).update(due_at=database_now())
+
+
+def waits_for_a_lock() -> bool:
+    """Whether a process of the application stands in the middle of its transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            " AND pid <> pg_backend_pid()"
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def whole_plans() -> int:
+    """How many plans there are; each must have its item."""
+    plans = list(Plan.objects.values_list("pk", flat=True))
+    assert PlanItem.objects.values("plan").distinct().count() == len(plans)
+    return len(plans)
+
+
+def test_a_workers_child_killed_in_the_middle_loses_nothing_and_does_nothing_twice(
+    broker: str, running: Worker
+) -> None:
+    """C17, E2: the child stands inside the transaction that stores the plan when it is killed; its parent says by which
+    signal it ended.
+    """
+    row = plan_later(duplicates().scope_id)
+    with superuser() as admin:
+        admin.autocommit = False
+        admin.execute("LOCK TABLE consolidation_planitem IN ACCESS EXCLUSIVE MODE")
+        wake_at(broker)
+        until(waits_for_a_lock, but=lambda: running.said)
+        child = running.child()
+        os.kill(child, signal.SIGKILL)
+        until(lambda: f"pid:{child} exited with 'signal 9 (SIGKILL)'" in running.said, but=lambda: running.said)
+        admin.rollback()
+    row.refresh_from_db()
+    assert (row.attempts, row.done_at, Plan.objects.count()) == (1, None, 0)
+
+    lapse()
+    wake_at(broker)
+    until(lambda: Outbox.objects.filter(pk=row.pk, done_at__isnull=False), but=lambda: running.said)
+    wake_at(broker)
+    wake_at(broker)
+    row.refresh_from_db()
+    assert row.attempts == 2
+    assert whole_plans() == 1
+    assert Operation.objects.count() == 1
+
+
+def test_a_killed_worker_leaves_its_work_to_the_next_one(quiet_broker: str, tmp_path: Path) -> None:
+    """E2: kill -9 of the worker and its child in the middle; exit status -9; a new worker does the work once, at its
+    start.
+    """
+    row = plan_later(duplicates().scope_id)
+    with worker(broker=quiet_broker, folder=tmp_path) as running, superuser() as admin:
+        admin.autocommit = False
+        admin.execute("LOCK TABLE consolidation_planitem IN ACCESS EXCLUSIVE MODE")
+        wake_at(quiet_broker)
+        until(waits_for_a_lock, but=lambda: running.said)
+        assert running.kill() == -signal.SIGKILL
+        admin.rollback()
+    lapse()
+    with worker(broker=quiet_broker, folder=tmp_path) as second:
+        until(lambda: Outbox.objects.filter(pk=row.pk, done_at__isnull=False), but=lambda: second.said)
+    assert whole_plans() == 1
+
+
+def test_a_message_sent_five_times_makes_one_plan(broker: str, running: Worker) -> None:
+    """E1, C17: the task itself, not only its wake-up, delivered again and again."""
+    within, task = duplicates().scope_id, "consolidation.tasks.plan_scope"
+    with current_app.connection_for_write(broker) as sender:
+        ids = [
+            current_app.send_task(task, args=[within, "2026-03-01T02"], connection=sender, ignore_result=True).id
+            for _ in range(5)
+        ]
+    ended = [f"{task}[{one}] succeeded" for one in ids]
+    until(lambda: all(line in running.said for line in ended), but=lambda: running.said)
+    assert whole_plans() == 1
+    lines = [line for line in running.said.splitlines() if "succeeded" in line and any(one in line for one in ids)]
+    assert sum("already done" in line for line in lines) == 4
+
+
+def test_a_stopped_worker_ends_its_task_first(quiet_broker: str, tmp_path: Path) -> None:
+    """An ordered stop in the middle of a task: the plan is whole, and nothing is left to be delivered again."""
+    row = plan_later(duplicates().scope_id)
+    with worker(broker=quiet_broker, folder=tmp_path) as running:
+        with superuser() as admin:
+            admin.autocommit = False
+            admin.execute("LOCK TABLE consolidation_planitem IN ACCESS EXCLUSIVE MODE")
+            wake_at(quiet_broker)
+            until(waits_for_a_lock, but=lambda: running.said)
+            running.process.terminate()
+            admin.rollback()
+        assert running.process.wait(20) == 0
+    row.refresh_from_db()
+    assert row.done_at is not None
+    assert whole_plans() == 1
