@@ -43,10 +43,10 @@ def dead_broker(way: str, folder: Path) -> Iterator[str]:
             yield f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
 
 
-def own_broker() -> str:
-    """The suite's Valkey, in a database that no other process of the suite sends to."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw7")
-    number = 1 + int(worker.removeprefix("gw")) % 14
+def own_broker(*, lane: int = 0) -> str:
+    """The suite's Valkey, in a database that no other process of the suite, and no other lane, sends to."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    number = 1 + (2 * process + lane) % 15
     return os.environ["REDIS_URL"].replace("virtual_host=0", f"virtual_host={number}")
 
 

@@ -1,0 +1,332 @@
+"""`manage.py consolidate`: plan (which is what it does when nothing is said), apply, undo, explain, decide, measure.
+
+Planning writes nothing to memory; every word that writes is a sub-command. Exit status: 0 done, 1 something of it was
+refused, stale or failed (each is listed), 2 what was asked for does not exist or cannot be read.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from consolidation import measures, planner, review, rollout, runner
+from consolidation.management import printing
+from consolidation.models import Operation, Plan
+from consolidation.operations import Prefix, number_of, visible
+from consolidation.runner import Outcome, Result
+from observations.models import Scope, database_now
+
+NOT_DONE: Final = 1
+NOT_FOUND: Final = 2
+UNFINISHED: Final = (Outcome.STALE, Outcome.REFUSED, Outcome.FAILED)
+
+
+class Command(BaseCommand):
+    """One call per sub-command: read the words, ask the domain once, print the answer."""
+
+    help = (
+        "Plans what would keep memory healthy and writes nothing; sub-commands apply, undo, explain, decide, measure."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Options that hold everywhere may stand before or after the sub-command."""
+        _everywhere(parser, quiet=False)
+        _planning(parser, quiet=False)
+        verbs = parser.add_subparsers(dest="verb", title="sub-commands")
+        for name, (help_text, arguments) in _VERBS.items():
+            verb = verbs.add_parser(name, help=help_text, description=help_text)
+            _everywhere(verb, quiet=True)
+            arguments(verb)
+
+    def handle(self, *args: Any, **options: Any) -> None:  # Django's own signature
+        """Does the sub-command; CommandError carries the exit status."""
+        options["by"] = options["by"] or _operating_user()
+        act: Callable[[dict[str, Any]], None] = getattr(self, f"_{options['verb'] or 'plan'}")
+        try:
+            act(options)
+        except review.Refused as refusal:
+            raise CommandError(str(refusal), returncode=NOT_DONE) from refusal
+
+    # --- planning and applying --------------------------------------------------------------------------------------
+
+    def _plan(self, options: dict[str, Any]) -> None:
+        scopes = _scopes(options["scope"])
+        plan = self._planned(scopes, options) if scopes else None
+        results = None
+        if plan is not None and options["apply"] and not options["json"]:
+            self._say(printing.plan_text(plan, scopes=scopes, explain=options["explain"]))
+        if plan is not None and options["apply"]:
+            results = self._applied_plan(plan, options)
+        if options["json"]:
+            self._json(printing.plan_document(plan, scopes=scopes, results=results))
+        elif plan is None or not options["apply"]:
+            self._say(printing.plan_text(plan, scopes=scopes, explain=options["explain"]))
+        else:
+            self._say(printing.results_text(results or [], plan=plan))
+        _complain(results or [], plan=plan)
+
+    def _planned(self, scopes: Sequence[Scope], options: dict[str, Any]) -> Plan:
+        pattern = options["scope"] or "*"
+        with self._bar(len(scopes), "scopes") as bar:
+            plan = planner.plan(
+                scopes=scopes, pattern=pattern, by=options["by"], trigger="command", progress=lambda *_: bar.update()
+            )
+        if options["explain"]:
+            Plan.objects.filter(pk=plan.pk, explained_at=None).update(explained_at=database_now())
+        return plan
+
+    def _apply(self, options: dict[str, Any]) -> None:
+        what, scopes = options["what"], _scopes(options["scope"])
+        if what and what.startswith("op_"):
+            operation = _operation(what, scopes)
+            plan, results = None, [runner.apply(operation=operation, by=options["by"])]
+        else:
+            plan = _find_plan(what, options["scope"])
+            results = self._applied_plan(plan, options)
+        self._show_results(results, options, plan=plan)
+
+    def _applied_plan(self, plan: Plan, options: dict[str, Any]) -> list[Result]:
+        total = plan.items.count()
+        with self._bar(total, "operations") as bar:
+            try:
+                return rollout.apply_plan(
+                    plan=plan, by=options["by"], confirmed=options["yes"], progress=lambda _result: _step(bar)
+                )
+            except rollout.TooWide as wide:
+                raise review.Refused(f"{wide} (--yes confirms; nothing was applied from {plan}.)") from wide
+
+    def _undo(self, options: dict[str, Any]) -> None:
+        if bool(options["what"]) == bool(options["plan"]):
+            raise CommandError("Say what to undo: one operation, or --plan and a plan.", returncode=NOT_FOUND)
+        if options["plan"]:
+            plan = _find_plan(options["plan"], options["scope"])
+            results = rollout.undo_plan(plan=plan, by=options["by"])
+        else:
+            operation = _operation(options["what"], _scopes(options["scope"]))
+            if not options["json"]:
+                self._say(printing.undo_text(runner.undo_preview(operation=operation)))
+            results = [runner.undo(operation=operation, by=options["by"])]
+        self._show_results(results, options, undone=True)
+
+    def _show_results(
+        self, results: list[Result], options: dict[str, Any], *, plan: Plan | None = None, undone: bool = False
+    ) -> None:
+        if options["json"]:
+            self._json(printing.results_document(results, plan=plan))
+        else:
+            self._say(printing.results_text(results, plan=plan, undone=undone))
+        _complain(results)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def _explain(self, options: dict[str, Any]) -> None:
+        operation = _operation(options["what"], _scopes(options["scope"]))
+        document = printing.operation_document(operation)
+        review.opened(operation=operation, by=options["by"])
+        if options["json"]:
+            self._json(document)
+        else:
+            self._say(printing.operation_text(operation, document))
+
+    def _stats(self, options: dict[str, Any]) -> None:
+        stats = measures.stats(scopes=_scopes(options["scope"]))
+        if options["json"]:
+            self._json(measures.stats_json(stats))
+        else:
+            self._say(measures.stats_text(stats))
+
+    # --- deciding ---------------------------------------------------------------------------------------------------
+
+    def _approve(self, options: dict[str, Any]) -> None:
+        operation = _operation(options["what"], _scopes(options["scope"]))
+        keep = _source(operation, options["keep"]) if options["keep"] else None
+        decision = review.Decision(keep=keep, many_valued=options["both"], text=options["text"])
+        decided = review.approve(operation=operation, by=options["by"], decision=decision, reason=options["reason"])
+        self._show_decision(decided, options, f"`manage.py consolidate apply {decided.op_id}` carries it out")
+
+    def _reject(self, options: dict[str, Any]) -> None:
+        operation = _operation(options["what"], _scopes(options["scope"]))
+        decided = review.reject(operation=operation, by=options["by"], reason=options["reason"])
+        self._show_decision(decided, options, "it is not asked again until its sources or the policy change")
+
+    def _distinct(self, options: dict[str, Any]) -> None:
+        operation = _operation(options["what"], _scopes(options["scope"]))
+        decided = review.distinct(operation=operation, by=options["by"], reason=options["reason"])
+        self._show_decision(decided, options, "its records are never proposed together again")
+
+    def _show_decision(self, operation: Operation, options: dict[str, Any], what_now: str) -> None:
+        if options["json"]:
+            self._json(printing.operation_document(operation))
+        else:
+            self._say(f"{operation.op_id} is {operation.status}, by {visible(operation.decided_by)}: {what_now}.")
+
+    # --- printing ---------------------------------------------------------------------------------------------------
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+
+    def _json(self, document: dict[str, object]) -> None:
+        self.stdout.write(json.dumps(document, indent=2, ensure_ascii=False))
+
+    def _bar(self, total: int, unit: str) -> tqdm[Any]:
+        """A progress bar on a terminal; nothing where the output is read by a program."""
+        return tqdm(total=total, unit=f" {unit}", disable=not self.stderr.isatty(), leave=False)
+
+
+def _step(bar: tqdm[Any]) -> None:
+    bar.update()
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _everywhere(parser: ArgumentParser, *, quiet: bool) -> None:
+    """`quiet`: no default of its own, so that what stood before the sub-command is kept."""
+    default = SUPPRESS if quiet else None
+    parser.add_argument(
+        "--scope", default=default, metavar="NAME", help="one scope, or 'prefix/*'; every scope when left out"
+    )
+    parser.add_argument(
+        "--by", default=default, metavar="WHO", help="in whose name; the user of this machine when left out"
+    )
+    flag = SUPPRESS if quiet else False
+    parser.add_argument("--json", action="store_true", default=flag, help="print JSON")
+    parser.add_argument("--yes", action="store_true", default=flag, help="confirm a plan that touches much of a scope")
+
+
+def _planning(parser: ArgumentParser, *, quiet: bool = True) -> None:
+    flag = SUPPRESS if quiet else False
+    parser.add_argument("--explain", action="store_true", default=flag, help="list what was skipped, and why")
+    parser.add_argument("--apply", action="store_true", default=flag, help="apply the plan's automatic items at once")
+
+
+def _applying(parser: ArgumentParser) -> None:
+    what = "a plan or an operation; the newest plan when left out"
+    parser.add_argument("what", nargs="?", metavar="PLAN_OR_OP", help=what)
+
+
+def _undoing(parser: ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", metavar="OP", help="the operation")
+    parser.add_argument(
+        "--plan", default="", metavar="PLAN", help="every applied operation of a plan, the last one first"
+    )
+
+
+def _explaining(parser: ArgumentParser) -> None:
+    parser.add_argument("what", metavar="OP", help="the operation, or the beginning of its id")
+
+
+def _measuring(parser: ArgumentParser) -> None:
+    pass
+
+
+def _approving(parser: ArgumentParser) -> None:
+    _explaining(parser)
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--keep", default="", metavar="ID", help="the record that stays, by its own id or its external one"
+    )
+    choice.add_argument("--both", action="store_true", help="all of them are true at once")
+    choice.add_argument("--text", default="", help="none of them: the right claim, in your words")
+    parser.add_argument("--reason", default="", help="why; required for supersede and prune")
+
+
+def _rejecting(parser: ArgumentParser) -> None:
+    _explaining(parser)
+    parser.add_argument("--reason", required=True, help="why")
+
+
+def _telling_apart(parser: ArgumentParser) -> None:
+    _explaining(parser)
+    parser.add_argument("--reason", default="", help="why")
+
+
+_VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
+    "plan": ("Plan and print; writes nothing to memory.", _planning),
+    "apply": ("Apply a plan's automatic and approved items, or one operation.", _applying),
+    "undo": ("Take an applied operation back, or all of a plan.", _undoing),
+    "explain": ("Show one operation whole: sources, signals, decision, history.", _explaining),
+    "stats": ("Show how large memory is, what repeats in it, and what was done.", _measuring),
+    "approve": ("Approve one operation as it is shown; applying it is another step.", _approving),
+    "reject": ("Say no to one operation.", _rejecting),
+    "distinct": ("Say that an operation's records are different claims.", _telling_apart),
+}
+
+
+def _operating_user() -> str:
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):  # no such account on this machine
+        return "cli"
+
+
+# --- finding --------------------------------------------------------------------------------------------------------
+
+
+def _scopes(pattern: str | None) -> list[Scope]:
+    scopes = list(Scope.objects.matching(pattern or "*").order_by("name"))
+    if pattern and not scopes:
+        hint = "`manage.py consolidate stats` without --scope counts them all"
+        raise CommandError(f"No scope is named {visible(pattern[:80])!r}: {hint}.", returncode=NOT_FOUND)
+    return scopes
+
+
+def _operation(name: str, scopes: Sequence[Scope]) -> Operation:
+    try:
+        operation = review.find(name)
+    except review.Refused as refusal:
+        raise CommandError(str(refusal), returncode=NOT_FOUND) from refusal
+    if operation.scope not in scopes:
+        raise CommandError(f"{operation.op_id} is not in that scope: leave --scope out.", returncode=NOT_FOUND)
+    return operation
+
+
+def _find_plan(name: str | None, pattern: str | None) -> Plan:
+    """The plan named, or the newest one of the pattern."""
+    if not name:
+        plans = Plan.objects.filter(pattern=pattern) if pattern else Plan.objects.all()
+        if (newest := plans.order_by("-id").first()) is None:
+            raise CommandError("There is no plan yet: `manage.py consolidate` makes one.", returncode=NOT_FOUND)
+        return newest
+    try:
+        plan = Plan.objects.filter(pk=number_of(shown=name, prefix=Prefix.PLAN)).first()
+    except ValueError as error:
+        raise CommandError(str(error), returncode=NOT_FOUND) from error
+    if plan is None:
+        raise CommandError(f"There is no {visible(name[:40])}.", returncode=NOT_FOUND)
+    if pattern and plan.pattern != pattern:
+        where = f"{plan} was made for {visible(plan.pattern)}"
+        raise CommandError(f"{where}: leave --scope out, or plan that scope by itself.", returncode=NOT_FOUND)
+    return plan
+
+
+def _source(operation: Operation, name: str) -> int:
+    """The source of an operation that a person names by external id, obs_123 or 123."""
+    rows = operation.sources.exclude(observation=None).values_list("observation_id", "observation__external_id")
+    named = {own for own, external in rows if own is not None and name in (external, f"obs_{own}", str(own))}
+    if len(named) > 1:
+        raise CommandError(
+            f"{visible(name[:80])} names two of its records: write obs_ before its own id.", returncode=NOT_FOUND
+        )
+    if not named:
+        choice = ", ".join(f"obs_{own} [{visible(external or '')}]" for own, external in rows)
+        raise CommandError(f"{visible(name[:80])!r} is not one of its records: choose {choice}.", returncode=NOT_FOUND)
+    return named.pop()
+
+
+def _complain(results: Sequence[Result], *, plan: Plan | None = None) -> None:
+    """Exit with 1 when something of what was asked was not done; all of it has been printed by now."""
+    parts = []
+    if plan is not None and (failed := printing.failed_scopes(plan)):
+        parts.append(f"{len(failed)} scopes could not be planned")
+    undone = sum(result.outcome in UNFINISHED for result in results)
+    if undone:
+        parts.append(f"{undone} of {len(results)} operations were not carried out")
+    if parts:
+        raise CommandError(f"Not everything was done: {' and '.join(parts)}, as listed.", returncode=NOT_DONE)

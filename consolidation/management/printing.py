@@ -1,0 +1,185 @@
+"""What `manage.py consolidate` prints: plans, results and single operations, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from consolidation import planner
+from consolidation.models import Operation, Plan
+from consolidation.operations import Approval, State, obs, render, visible
+from consolidation.runner import Outcome, Result, UndoPreview
+from observations import ingest
+from observations.models import Event, Observation, Scope
+
+Document = dict[str, object]
+
+
+# --- plans ----------------------------------------------------------------------------------------------------------
+
+
+def plan_text(plan: Plan | None, *, scopes: Sequence[Scope], explain: bool) -> str:
+    """The printed plan; what failed stands first, and what the planner could not see last."""
+    if plan is None:
+        return "nothing to do"
+    parts = [*_failures(plan), render(planner.printed(plan), explain=explain)]
+    if without := ingest.missing_vectors(scopes=scopes):
+        parts += [
+            "",
+            f"NOTE  {without} records have no vector yet and were compared by their words alone:"
+            " let the worker compute them, and plan again.",
+        ]
+    return "\n".join(parts)
+
+
+def _failures(plan: Plan) -> list[str]:
+    word = "PARTIAL" if plan.state == Plan.State.PARTIAL else "FAILED"
+    lines = [f"  {visible(failure['scope'])}: {visible(failure['error'])}" for failure in failed_scopes(plan)]
+    if not lines:
+        return []
+    return [f"{word}  {len(lines)} scopes could not be planned; what follows leaves them out.", *lines, ""]
+
+
+def failed_scopes(plan: Plan) -> list[dict[str, str]]:
+    """The scopes that were tried and did not work; those on hold or paused are not among them."""
+    return [failure for failure in plan.failures if failure.get("failed", True)]
+
+
+def plan_document(plan: Plan | None, *, scopes: Sequence[Scope], results: Sequence[Result] | None) -> Document:
+    """A plan as JSON, with what became of it when it was applied at once."""
+    if plan is None:
+        return {"id": None, "counts": {}, "operations": []}
+    document: Document = dict(planner.plan_json(plan))
+    document["without_vector"] = ingest.missing_vectors(scopes=scopes)
+    if results is not None:
+        document["applied"] = results_document(results, plan=plan)
+    return document
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+def results_document(results: Sequence[Result], *, plan: Plan | None = None) -> Document:
+    """What became of each operation; `skipped` are those that had been done before (R99)."""
+    counts = Counter(result.outcome for result in results)
+    document: Document = {
+        "plan": str(plan) if plan else None,
+        "planned": len(results),
+        "applied": counts[Outcome.APPLIED],
+        "undone": counts[Outcome.UNDONE],
+        "skipped": counts[Outcome.ALREADY],
+        **{str(outcome): counts[outcome] for outcome in (Outcome.STALE, Outcome.REFUSED, Outcome.FAILED)},
+        "results": [
+            {"operation": r.operation, "kind": r.kind, "outcome": str(r.outcome), "sentence": r.sentence}
+            for r in results
+        ],
+    }
+    if plan is not None:
+        document |= _left(plan)
+    return document
+
+
+def _left(plan: Plan) -> Document:
+    """What of a plan nobody asked to be applied: it waits for a person, or a rule skipped it. One query."""
+    rows = list(Operation.objects.filter(plan_items__plan=plan).values_list("status", "approval"))
+    waiting = [s for s, a in rows if s == State.NEEDS_HUMAN or (s == State.SKIPPED and a == Approval.NEEDS_HUMAN)]
+    return {"waiting_for_a_person": len(waiting), "skipped_by_rule": sum(s == State.SKIPPED for s, _ in rows)}
+
+
+def results_text(results: Sequence[Result], *, plan: Plan | None = None, undone: bool = False) -> str:
+    """A line per operation and a summary: planned, applied, skipped, and what was not done (R99, R117)."""
+    counts = Counter(result.outcome for result in results)
+    lines = [f"{r.outcome.upper():<8}  {r.operation}  {visible(r.sentence)}" for r in results]
+    done = f"undone {counts[Outcome.UNDONE]}" if undone else f"applied {counts[Outcome.APPLIED]}"
+    parts = [f"planned {len(results)}", done, f"skipped {counts[Outcome.ALREADY]} (done before)"]
+    parts += [
+        f"{outcome} {counts[outcome]}"
+        for outcome in (Outcome.STALE, Outcome.REFUSED, Outcome.FAILED)
+        if counts[outcome]
+    ]
+    if not results:
+        lines.append("nothing to undo" if undone else "nothing to apply")
+    summary = [f"{plan}: {', '.join(parts)}" if plan else ", ".join(parts)]
+    if plan is not None:
+        left = _left(plan)
+        summary.append(f"{left['waiting_for_a_person']} wait for a person, {left['skipped_by_rule']} skipped by rule")
+    return "\n".join([*lines, "", *summary] if lines else summary)
+
+
+def undo_text(preview: UndoPreview) -> str:
+    """What an undo is about to do."""
+    if preview.blockers:
+        return "\n".join(f"BLOCKED   {visible(blocker)}" for blocker in preview.blockers)
+    restored = ", ".join(map(obs, preview.restores)) or "nothing"
+    return f"RESTORES  {restored}" + (f"\nRETRACTS  {obs(preview.retracts)}" if preview.retracts else "")
+
+
+# --- one operation --------------------------------------------------------------------------------------------------
+
+
+def operation_document(operation: Operation) -> Document:
+    """One operation whole: as its newest plan shows it, the decision, and its events."""
+    events = Event.objects.filter(scope=operation.scope, subject=operation.op_id).order_by("id")
+    return {
+        **planner.operation_json(operation),
+        "generation": operation.generation,
+        "reason": operation.reason,
+        "outcome": operation.outcome,
+        "decision": operation.decision,
+        "decision_reason": operation.decision_reason,
+        "decided_by": operation.decided_by,
+        "decided_at": operation.decided_at.isoformat() if operation.decided_at else None,
+        "derived": obs(operation.derived_id) if operation.derived_id else None,
+        "events": [
+            {"at": event.at.isoformat(), "action": event.action, "by": event.actor, "generation": event.generation}
+            for event in events
+        ],
+    }
+
+
+def operation_text(operation: Operation, document: Mapping[str, object]) -> str:
+    """The same as text for a person, hostile characters made visible."""
+    lines = [
+        f"{operation.kind.upper()}  {operation.op_id}  in {visible(operation.scope.name)}",
+        f"  state     {operation.status.replace('_', ' ')} ({operation.approval})",
+        f"  reason    {visible(operation.reason)}",
+    ]
+    lines += [f"  skipped   {visible(operation.skipped_reason)}"] if operation.skipped_reason else []
+    lines += [f"  outcome   {visible(operation.outcome)}"] if operation.outcome else []
+    if operation.decided_by:
+        why = f": {visible(operation.decision_reason)}" if operation.decision_reason else ""
+        lines.append(f"  decided   {operation.decided_at:%Y-%m-%d %H:%M} UTC by {visible(operation.decided_by)}{why}")
+    lines += _sources(operation)
+    lines += _signals(operation.signals)
+    lines += ["  history", *_history(document["events"])]
+    return "\n".join(lines)
+
+
+def _sources(operation: Operation) -> list[str]:
+    rows = operation.sources.select_related("observation").order_by("position")
+    lines = ["  sources"]
+    for source in rows:
+        row = source.observation
+        if not isinstance(row, Observation):
+            continue
+        keep = " (kept)" if row.pk == operation.keeper_id else ""
+        text = f'"{visible(row.text)}"' if row.text is not None else "erased"
+        lines.append(f"    {obs(row.pk)} [{visible(row.external_id)}] {row.status}{keep}  {text}")
+        lines += (
+            [f"      key  {' / '.join(map(visible, (row.subject, row.predicate, row.object)))}"] if row.subject else []
+        )
+    return lines
+
+
+def _signals(signals: Mapping[str, object]) -> list[str]:
+    """Why they met, a line per signal: ids, figures and guard names."""
+    lines = [f"    {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(signals.items())]
+    return ["  signals", *map(visible, lines)] if lines else []
+
+
+def _history(events: object) -> list[str]:
+    return [
+        f"    {event['at'][:16].replace('T', ' ')}  {event['action']}  by {visible(event['by'])}"
+        for event in (events if isinstance(events, list) else [])
+    ] or ["    nothing decided yet"]
