@@ -1,6 +1,7 @@
 """Proposals, review and application as a Django app."""
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class ConsolidationConfig(AppConfig):
@@ -10,5 +11,8 @@ class ConsolidationConfig(AppConfig):
     verbose_name = "Review"
 
     def ready(self) -> None:
-        """The checks of policies and of the schedule."""
+        """The checks of policies and of the schedule; the groups, declared after each migrate, once their permissions exist."""
         import consolidation.checks  # noqa: F401
+        from consolidation.permissions import declare_groups
+
+        post_migrate.connect(declare_groups, sender=self, dispatch_uid="palimpsest.groups")

@@ -1,8 +1,16 @@
-"""The admin site: Django's own, under our name."""
+"""The admin site: Django's own, under our name, opening on what waits."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.admin import AdminSite
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver
+
+# Pages that would look rows up by names from the address.
+LEFT_OUT = ("view_on_site", "autocomplete")
 
 
 class PalimpsestAdminSite(AdminSite):
@@ -11,3 +19,18 @@ class PalimpsestAdminSite(AdminSite):
     site_header = "Palimpsest"
     site_title = "Palimpsest"
     index_title = "Memory under review"
+    enable_nav_sidebar = False
+    site_url = None
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """The desk, for people who may read operations; Django's list of tables for the rest."""
+        from consolidation.admin.desk import desk  # registers on this very site: not while it is being made
+
+        if not request.user.has_perm("consolidation.view_operation"):
+            return super().index(request, extra_context)
+        context = {**self.each_context(request), "title": self.index_title, **desk(request), **(extra_context or {})}
+        return TemplateResponse(request, "admin/desk.html", context)
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Django's own, without the look-ups."""
+        return [url for url in super().get_urls() if getattr(url, "name", None) not in LEFT_OUT]

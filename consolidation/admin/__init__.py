@@ -1,1 +1,43 @@
-"""The review desk. One file per screen; each registers what it shows."""
+"""The review desk. One file per screen; this is the register list.
+
+Screens show memory text, so the store's observations, episodes and events are registered here too: this side knows how
+hostile text is shown.
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django_celery_beat.models import ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule
+
+from consolidation.admin.episodes import EpisodeScreen
+from consolidation.admin.events import EventScreen
+from consolidation.admin.item import OperationScreen
+from consolidation.admin.observations import ObservationScreen
+from consolidation.admin.pauses import PauseScreen
+from consolidation.admin.plans import PlanScreen
+from consolidation.admin.policies import PolicyAdmin, VerdictAdmin
+from consolidation.admin.schedules import ScheduleAdmin, TimesAdmin
+from consolidation.models import Operation, Pause, Plan, Policy, Verdict
+from observations.models import Episode, Event, Observation
+
+REGISTERED = {
+    Operation: OperationScreen,
+    Plan: PlanScreen,
+    Observation: ObservationScreen,
+    Episode: EpisodeScreen,
+    Event: EventScreen,
+    Pause: PauseScreen,
+    Policy: PolicyAdmin,
+    Verdict: VerdictAdmin,
+    PeriodicTask: ScheduleAdmin,
+    IntervalSchedule: TimesAdmin,
+    CrontabSchedule: TimesAdmin,
+}
+# Beat's own pages run tasks with any arguments and check no permission in their actions.
+REPLACED = (PeriodicTask, IntervalSchedule, CrontabSchedule, ClockedSchedule, SolarSchedule)
+
+for model in REPLACED:
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
+for model, screen in REGISTERED.items():
+    admin.site.register(model, screen)

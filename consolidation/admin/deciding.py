@@ -1,0 +1,248 @@
+"""From a form to one decision and back to a sentence: the admin's only way to the review and the runner.
+
+Every form carries the digest of what its page showed; what is no longer so is refused, saying what changed (C11, D2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from enum import StrEnum
+from typing import Final
+
+from django import forms
+from django.db import OperationalError
+from django.http import QueryDict
+
+from consolidation import review, runner
+from consolidation.admin.reading import rows_of
+from consolidation.models import Operation
+from consolidation.operations import Approval, Kind, State
+from consolidation.review import Decision
+from consolidation.runner import Outcome
+from observations.admin.base import Reach
+from observations.models import Observation
+
+REVIEW: Final = "consolidation.review_operation"
+APPLY: Final = "consolidation.apply_operation"
+NOT_THERE: Final = "is not among the operations you may see"
+
+
+class Verb(StrEnum):
+    """What a form asks for."""
+
+    APPROVE = "approve"
+    APPROVE_APPLY = "approve_apply"
+    REJECT = "reject"
+    DISTINCT = "distinct"
+    WITHDRAW = "withdraw"  # refuse what was approved, knowing that it was
+    APPLY = "apply"
+    UNDO = "undo"
+
+
+PERMISSIONS: Final[dict[Verb, tuple[str, ...]]] = {
+    Verb.APPROVE: (REVIEW,),
+    Verb.APPROVE_APPLY: (REVIEW, APPLY),
+    Verb.REJECT: (REVIEW,),
+    Verb.DISTINCT: (REVIEW,),
+    Verb.WITHDRAW: (REVIEW,),
+    Verb.APPLY: (APPLY,),
+    Verb.UNDO: (APPLY,),
+}
+# What a second click of the same person finds done already: it is no conflict (C16).
+_ENDS: Final[dict[Verb, tuple[State, ...]]] = {
+    Verb.APPROVE: (State.APPROVED, State.APPLIED),
+    Verb.APPROVE_APPLY: (State.APPLIED,),
+    Verb.REJECT: (State.REJECTED,),
+    Verb.DISTINCT: (State.DISTINCT,),
+    Verb.WITHDRAW: (State.REJECTED,),
+    Verb.APPLY: (State.APPLIED,),
+    Verb.UNDO: (State.UNDONE,),
+}
+
+
+class DecisionForm(forms.Form):
+    """One decision as it is posted. Nothing of it is rendered by Django; the page has its own inputs."""
+
+    verb = forms.ChoiceField(choices=[(str(verb), str(verb)) for verb in Verb])
+    digest = forms.RegexField(r"^[0-9a-f]{64}$")
+    reason = forms.CharField(required=False, max_length=500)
+    choice = forms.RegexField(r"^(keep:[1-9][0-9]{0,17}|both|many|text)$", required=False)
+    text = forms.CharField(required=False, max_length=20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one operation of a selection."""
+
+    pk: int
+    op_id: str
+    done: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One decision, checked."""
+
+    verb: Verb
+    digest: str
+    reason: str
+    decision: Decision
+
+
+def asked(*, data: QueryDict, operation: Operation) -> Asked:
+    """The decision of a posted form. Raises review.Refused with a sentence for anything that cannot be meant."""
+    form = DecisionForm(data)
+    if not form.is_valid():
+        field, errors = next(iter(form.errors.items()))
+        raise review.Refused(f"The form's {field} cannot be used: {errors[0]}")
+    given = form.cleaned_data
+    return Asked(
+        verb=Verb(given["verb"]),
+        digest=given["digest"],
+        reason=given["reason"],
+        decision=_decision(given["choice"], given["text"], data, operation),
+    )
+
+
+def _decision(choice: str, text: str, data: QueryDict, operation: Operation) -> Decision:
+    if choice.startswith("keep:"):
+        keep = int(choice.removeprefix("keep:"))
+        proposed = operation.kind == Kind.MERGE and keep == operation.keeper_id
+        return Decision() if proposed else Decision(keep=keep)
+    if choice == "both":
+        ids = [source.observation_id or 0 for source in review.sources_of(operation)]
+        return Decision(both=tuple((pk, _day(data, f"from_{pk}"), _day(data, f"to_{pk}")) for pk in ids))
+    if choice == "text":
+        if not text.strip():
+            raise review.Refused("Write the right claim, or choose one of the others.")
+        return Decision(text=text.strip())
+    return Decision(many_valued=choice == "many")
+
+
+def _day(data: QueryDict, name: str) -> datetime | None:
+    """Midnight UTC of a day from a date input; None when it is empty."""
+    given = data.get(name, "").strip()
+    if not given:
+        return None
+    try:
+        return datetime.combine(datetime.fromisoformat(given).date(), time.min, tzinfo=UTC)
+    except ValueError as error:
+        raise review.Refused(f"{given[:20]!r} is not a day: write it as 2025-01-31.") from error
+
+
+# --- one operation --------------------------------------------------------------------------------------------------
+
+
+def carry_out(*, request: Asked, operation: Operation, by: str) -> str:
+    """Do what one form asked for; the sentence says what was done. Raises review.Refused, saying what is in the way."""
+    if request.verb in (Verb.REJECT, Verb.DISTINCT, Verb.UNDO):
+        refuse_changed(operation=operation, digest=request.digest)
+    match request.verb:
+        case Verb.REJECT | Verb.WITHDRAW:
+            withdraw = request.verb is Verb.WITHDRAW
+            review.reject(operation=operation, by=by, reason=request.reason, withdraw=withdraw)
+            return f"{operation.op_id} is rejected."
+        case Verb.DISTINCT:
+            review.distinct(operation=operation, by=by, reason=request.reason)
+            return f"{operation.op_id}: its sources are different claims. No pair of them is proposed again."
+        case Verb.UNDO:
+            return _ran(lambda: runner.undo(operation=operation, by=by))
+        case Verb.APPLY:
+            return _ran(lambda: runner.apply(operation=operation, by=by))
+        case Verb.APPROVE | Verb.APPROVE_APPLY:
+            return _approve(request, operation, by)
+
+
+def _approve(request: Asked, operation: Operation, by: str) -> str:
+    both = request.verb is Verb.APPROVE_APPLY
+    if both and operation.kind not in runner.REVERSIBLE:
+        raise review.Refused(f"A {operation.kind} is approved first and applied in a second step.")
+    review.approve(operation=operation, by=by, digest=request.digest, decision=request.decision, reason=request.reason)
+    if both:
+        return _ran(lambda: runner.apply(operation=operation, by=by))
+    return f"{operation.op_id} is approved. It waits to be applied."
+
+
+def _ran(act: Callable[[], runner.Result]) -> str:
+    """The sentence of an application or undo that happened. Raises review.Refused with that of one that did not."""
+    try:
+        result = act()
+    except OperationalError as error:
+        raise review.Refused("The database could not go on. Nothing was written; try again.") from error
+    if result.outcome not in (Outcome.APPLIED, Outcome.UNDONE, Outcome.ALREADY):
+        raise review.Refused(result.sentence)
+    return result.sentence
+
+
+def refuse_changed(*, operation: Operation, digest: str) -> None:
+    """Raises review.Changed, saying what changed, when an operation is no longer what a page showed."""
+    if digest == review.shown_digest(operation=operation):
+        return
+    sources = review.sources_of(operation)
+    rows = Observation.objects.filter(scope_id=operation.scope_id).in_bulk(
+        [source.observation_id or 0 for source in sources]
+    )
+    moved = "; ".join(review.changes(operation=operation, sources=sources, rows=rows))
+    raise review.Changed(
+        f"{operation.op_id} is not what was shown any more: {moved or 'the policy or a record changed'}."
+    )
+
+
+def done_by_the_same(*, verb: Verb, operation: Operation, by: str) -> bool:
+    """True when this person's earlier click already did what this one asks for. One query."""
+    now = Operation.objects.get(pk=operation.pk)
+    who = {Verb.APPLY: now.applied_by, Verb.UNDO: now.undone_by}.get(verb, now.decided_by)
+    return now.status in _ENDS[verb] and who == by
+
+
+# --- a selection ----------------------------------------------------------------------------------------------------
+
+
+def decide_many(*, verb: Verb, shown: Mapping[int, str], reach: Reach, by: str, reason: str) -> list[Answer]:
+    """The same decision on every operation of a selection that was rendered with these digests; an answer for each.
+
+    One transaction per operation: what cannot be decided is said and stops nothing else.
+    """
+    found = reach.rows(Operation.objects.filter(pk__in=shown).select_related("scope"))
+    operations = {operation.pk: operation for operation in found}
+    now = {row.pk: row.digest for row in rows_of(list(operations.values()))}
+    answers = []
+    for pk, digest in shown.items():
+        operation = operations.get(pk)
+        if operation is None:
+            answers.append(Answer(pk=pk, op_id=f"operation {pk}", done=False, sentence=f"{pk} {NOT_THERE}."))
+            continue
+        moved = bool(now[pk]) and now[pk] != digest
+        answers.append(_one(verb, operation, digest, moved, by, reason))
+    return answers
+
+
+def _one(verb: Verb, operation: Operation, digest: str, moved: bool, by: str, reason: str) -> Answer:
+    try:
+        if moved:
+            refuse_changed(operation=operation, digest=digest)
+        sentence = _decide(verb, operation, digest, by, reason)
+    except review.Refused as refusal:
+        return Answer(pk=operation.pk, op_id=operation.op_id, done=False, sentence=str(refusal))
+    return Answer(pk=operation.pk, op_id=operation.op_id, done=True, sentence=sentence)
+
+
+def _decide(verb: Verb, operation: Operation, digest: str, by: str, reason: str) -> str:
+    if verb is Verb.APPROVE:
+        review.approve(operation=operation, by=by, digest=digest, reason=reason)
+        return "approved"
+    if verb is Verb.REJECT:
+        review.reject(operation=operation, by=by, reason=reason)
+        return "rejected"
+    if verb is Verb.DISTINCT:
+        review.distinct(operation=operation, by=by, reason=reason)
+        return "marked distinct"
+    raise review.Refused(f"{verb} is done item by item.")
+
+
+def open_operations(operations: Iterable[Operation]) -> list[Operation]:
+    """Those a person may still decide."""
+    return [row for row in operations if row.status in review.DECIDABLE and row.approval != Approval.NEVER]

@@ -1,0 +1,116 @@
+"""Episodes: what happened, verbatim. Looked at only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import F
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+
+from consolidation.admin.item_reading import status_chip
+from consolidation.admin.reading import Chip
+from consolidation.admin.texts import SNIPPET, Text, snippet, when, whole
+from consolidation.operations import ep, obs, visible
+from observations.admin.base import Reach, Screen
+from observations.admin.listing import declared, listing, scope_filter
+from observations.models import Episode, Lineage
+from observations.records import Outcome
+
+STATUSES = ("active", "archived", "erased")
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One episode in a list."""
+
+    pk: int
+    name: str
+    text: str
+    speaker: str
+    role: str
+    session: str
+    outcome: str
+    at: str
+    status: Chip
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One episode."""
+
+    head: Row
+    text: Text
+    external_id: str
+    source: str
+    root: str
+    recorded: str
+    version: int
+    scope_id: int
+    derived: tuple[tuple[int, str, str, Chip], ...]  # observations that rest on it: id, shown id, text, status
+
+
+class EpisodeScreen(Screen):
+    """The list and the page."""
+
+    def list_view(self, request: HttpRequest) -> HttpResponse:
+        """Episodes, newest row first."""
+        reach = Reach.of(request)
+        filters = (
+            declared(request=request, name="outcome", label="Outcome", values=map(str, Outcome)),
+            declared(request=request, name="status", label="Status", values=STATUSES),
+            scope_filter(request=request, reach=reach),
+        )
+        found = Episode.objects.filter(scope__in=reach.scopes)
+        for chosen in filters:
+            if chosen.value:
+                found = found.filter(**{"scope_id" if chosen.name == "scope" else chosen.name: chosen.value})
+        found = found.select_related("scope").defer("text").annotate(start=Left("text", SNIPPET + 1))
+        page = listing(found.order_by("-pk"), data=request.GET)
+        context = {"title": "Episodes", "page": page, "rows": [row_of(row) for row in page.rows], "filters": filters}
+        return self.render(request, "admin/observations/episode/change_list.html", context)
+
+    def page_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """One episode and what was derived from it."""
+        found = Reach.of(request).rows(Episode.objects.select_related("scope"))
+        context = {"title": ep(pk), "page": _page(get_object_or_404(found, pk=pk))}
+        return self.render(request, "admin/observations/episode/change_form.html", context)
+
+
+def row_of(row: Episode) -> Row:
+    """One episode as a list shows it."""
+    return Row(
+        pk=row.pk,
+        name=ep(row.pk),
+        text=snippet(getattr(row, "start", "")),
+        speaker=visible(row.speaker),
+        role=visible(row.role),
+        session=snippet(row.session, limit=40),
+        outcome=row.outcome,
+        at=when(row.happened_at),
+        status=status_chip(row.status),
+        scope=visible(row.scope.name),
+    )
+
+
+def _page(row: Episode) -> Page:
+    edges = (
+        Lineage.objects.filter(scope_id=row.scope_id, source_episode=row)
+        .annotate(start=Left("derived__text", SNIPPET + 1), end_status=F("derived__status"))
+        .values_list("derived_id", "start", "end_status")
+        .order_by("-id")[:SHOWN]
+    )
+    return Page(
+        head=row_of(row),
+        text=whole(row.text),
+        external_id=visible(row.external_id),
+        source=snippet(row.source_uri),
+        root=snippet(row.root_source),
+        recorded=when(row.recorded_at),
+        version=row.version,
+        scope_id=row.scope_id,
+        derived=tuple((pk, obs(pk), snippet(text), status_chip(status)) for pk, text, status in edges),
+    )

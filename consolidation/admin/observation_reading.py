@@ -1,0 +1,285 @@
+"""Everything the page of one observation shows: text, versions before and after, what it came from, what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import connection
+from django.db.models import Count, F, Max, Q
+from django.db.models.functions import Left
+
+from consolidation.admin.item_reading import Happened, Witness, happened, key_words, status_chip, witness
+from consolidation.admin.reading import Chip, state_chip
+from consolidation.admin.texts import SNIPPET, Text, day, period, snippet, when, whole
+from consolidation.models import Operation
+from consolidation.operations import ep, obs, visible
+from observations.models import Event, Evidence, Lineage, Observation, Transition, Use
+from observations.records import Status
+
+SHOWN: Final = 50  # rows of each list on the page; what is beyond is counted
+DEEP: Final = 50  # versions walked in each direction
+TRUST: Final = {
+    "user": "the person's own word",
+    "operator": "an operator's word",
+    "agent": "an agent's conclusion",
+    "tool": "a tool's output",
+    "outside": "text from outside",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One row of the chain of versions."""
+
+    pk: int
+    name: str
+    text: str
+    status: Chip
+    said: str
+    here: bool
+    how: str  # how it gave way to the next one; empty for the last
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """One row this one came from, or that came of it."""
+
+    name: str
+    pk: int
+    episode: bool
+    text: str
+    status: Chip
+    how: str
+    at: str
+    operation: str  # as lineage names it, "op_…#1"
+    imported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """One operation that takes this row in, or made it."""
+
+    pk: int
+    op_id: str
+    kind: str
+    state: Chip
+    why: str
+    at: str
+    made: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One move of this row, from the database's own journal."""
+
+    version: int
+    before: Chip
+    after: Chip
+    successor: int | None
+    at: str
+    cause: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page."""
+
+    pk: int
+    name: str
+    external_id: str
+    scope: str
+    scope_id: int
+    text: Text
+    status: Chip
+    current: bool
+    successor: int | None
+    key: str
+    by: str
+    trust: str
+    via: str
+    confidence: str
+    said: str
+    recorded: str
+    reconciled: str
+    valid: str
+    derivation: str
+    derived: str
+    produced_by: str
+    chain: int
+    version: int
+    cleaned: bool
+    uses: int
+    uses_inherited: int
+    last_used: str
+    versions: tuple[Version, ...]
+    sources: tuple[Relative, ...]
+    derivatives: tuple[Relative, ...]
+    witnesses: tuple[Witness, ...]
+    roots: int
+    moves: tuple[Moved, ...]
+    operations: tuple[Touched, ...]
+    events: tuple[Happened, ...]
+
+
+def read_observation(row: Observation) -> Page:
+    """The page of one observation, whose scope was selected with it. Nine queries, whatever its past."""
+    uses = Use.objects.filter(scope_id=row.scope_id, observation=row).aggregate(n=Count("id"), last=Max("used_at"))
+    evidence = list(Evidence.objects.filter(scope_id=row.scope_id, observation=row).order_by("id")[:SHOWN])
+    events = Event.objects.filter(scope_id=row.scope_id, subject=obs(row.pk)).order_by("-id")[:SHOWN]
+    return Page(
+        pk=row.pk,
+        name=obs(row.pk),
+        external_id=visible(row.external_id),
+        scope=visible(row.scope.name),
+        scope_id=row.scope_id,
+        text=whole(row.text),
+        status=status_chip(row.status),
+        current=row.status == Status.ACTIVE,
+        successor=row.superseded_by_id,
+        key=key_words(row),
+        by=row.stated_by,
+        trust=TRUST.get(row.stated_by, row.stated_by),
+        via=row.written_by,
+        confidence=f"{row.confidence:.2f}",
+        said=when(row.created_at),
+        recorded=when(row.recorded_at),
+        reconciled=when(row.reconciled_at),
+        valid=period(row.valid_from, row.valid_to),
+        derivation=visible(row.derivation or ""),
+        derived=when(row.derived_at),
+        produced_by=visible(row.produced_by or ""),
+        chain=row.chain,
+        version=row.version,
+        cleaned=row.cleaned,
+        uses=uses["n"],
+        uses_inherited=row.uses_inherited,
+        last_used=when(uses["last"]),
+        versions=_versions(row),
+        sources=_relatives(Q(derived=row), row),
+        derivatives=_relatives(Q(source_observation=row), row, down=True),
+        witnesses=tuple(witness(item) for item in evidence),
+        roots=len({item.root_source for item in evidence}),
+        moves=_moves(row),
+        operations=_operations(row),
+        events=tuple(happened(event) for event in events),
+    )
+
+
+# Older versions are found by who names this row as successor, step by step; newer ones by following the successor.
+_CHAIN: Final = """
+WITH RECURSIVE newer (id, step) AS (
+    SELECT superseded_by_id, 1 FROM observations_observation WHERE id = %(id)s AND superseded_by_id IS NOT NULL
+  UNION ALL
+    SELECT o.superseded_by_id, n.step + 1 FROM observations_observation o JOIN newer n ON o.id = n.id
+    WHERE o.superseded_by_id IS NOT NULL AND n.step < %(deep)s
+), older (id, step) AS (
+    SELECT id, -1 FROM observations_observation WHERE scope_id = %(scope)s AND superseded_by_id = %(id)s
+  UNION ALL
+    SELECT o.id, p.step - 1 FROM observations_observation o JOIN older p ON o.superseded_by_id = p.id
+    WHERE o.scope_id = %(scope)s AND p.step > -%(deep)s
+), chain AS (SELECT * FROM newer UNION ALL SELECT * FROM older UNION ALL SELECT %(id)s, 0)
+SELECT o.id, left(o.text, %(length)s), o.status, o.created_at, o.superseded_by_id
+FROM chain c JOIN observations_observation o ON o.id = c.id AND o.scope_id = %(scope)s
+ORDER BY c.step DESC, o.created_at DESC, o.id DESC LIMIT %(limit)s
+"""
+
+
+def _versions(row: Observation) -> tuple[Version, ...]:
+    """The chain this row stands in, newest first. One query."""
+    values = {"id": row.pk, "scope": row.scope_id, "deep": DEEP, "length": SNIPPET + 1, "limit": 2 * DEEP + 1}
+    with connection.cursor() as cursor:
+        cursor.execute(_CHAIN, values)
+        rows = cursor.fetchall()
+    return tuple(
+        Version(
+            pk=pk,
+            name=obs(pk),
+            text=snippet(text),
+            status=status_chip(status),
+            said=day(created),
+            here=pk == row.pk,
+            how=_gave_way(status, successor),
+        )
+        for pk, text, status, created, successor in rows
+    )
+
+
+def _gave_way(status: str, successor: int | None) -> str:
+    if successor is None:
+        return ""
+    return f"superseded by {obs(successor)}" if status == Status.SUPERSEDED else f"merged into {obs(successor)}"
+
+
+def _relatives(edges: Q, row: Observation, *, down: bool = False) -> tuple[Relative, ...]:
+    """Rows at the other end of lineage edges. One query."""
+    end = "derived" if down else "source_observation"
+    found = (
+        Lineage.objects.filter(edges, scope_id=row.scope_id)
+        .annotate(
+            start=Left(f"{end}__text", SNIPPET + 1),
+            told=Left("source_episode__text", SNIPPET + 1),
+            end_status=F(f"{end}__status"),
+            episode_status=F("source_episode__status"),
+        )
+        .order_by("-derived_at" if down else "id")[:SHOWN]
+    )
+    return tuple(_relative(edge, down=down) for edge in found)
+
+
+def _relative(edge: Lineage, *, down: bool) -> Relative:
+    episode = not down and edge.source_episode_id is not None
+    pk = (edge.source_episode_id if episode else edge.derived_id if down else edge.source_observation_id) or 0
+    return Relative(
+        name=ep(pk) if episode else obs(pk),
+        pk=pk,
+        episode=episode,
+        text=snippet(getattr(edge, "told" if episode else "start", None)),
+        status=status_chip(str(getattr(edge, "episode_status" if episode else "end_status", None) or "erased")),
+        how=visible(edge.derivation),
+        at=when(edge.derived_at),
+        operation=visible(edge.operation),
+        imported=edge.imported,
+    )
+
+
+def _moves(row: Observation) -> tuple[Moved, ...]:
+    journal = Transition.objects.filter(scope_id=row.scope_id, observation=row).order_by("-version")[:SHOWN]
+    return tuple(
+        Moved(
+            version=move.version,
+            before=status_chip(move.from_status),
+            after=status_chip(move.to_status),
+            successor=move.superseded_by_id,
+            at=when(move.at),
+            cause=visible(move.cause),
+            operation=_operation_in(move.cause),
+        )
+        for move in journal
+    )
+
+
+def _operation_in(cause: str) -> str:
+    """The operation a cause names, as "op_…#1"; empty when it names none."""
+    last = cause.rpartition(" ")[2]
+    return visible(last) if last.startswith("op_") else ""
+
+
+def _operations(row: Observation) -> tuple[Touched, ...]:
+    """Operations that take this row in or made it, newest first. One query."""
+    mine = Operation.objects.filter(scope_id=row.scope_id)
+    taking = mine.filter(sources__observation=row).values("pk")
+    found = mine.filter(Q(pk__in=taking) | Q(derived=row)).order_by("-pk")[:SHOWN]
+    return tuple(
+        Touched(
+            pk=operation.pk,
+            op_id=operation.op_id,
+            kind=operation.kind,
+            state=state_chip(operation),
+            why=visible(operation.skipped_reason or operation.reason),
+            at=when(operation.created_at),
+            made=operation.derived_id == row.pk,
+        )
+        for operation in found
+    )

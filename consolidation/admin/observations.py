@@ -1,0 +1,157 @@
+"""Observations: the list, found by declared filters or a posted search, and one observation with its whole past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
+
+from consolidation.admin.item_reading import status_chip
+from consolidation.admin.observation_reading import read_observation
+from consolidation.admin.reading import Chip
+from consolidation.admin.texts import SNIPPET, day, snippet
+from consolidation.operations import Prefix, number_of, obs, visible
+from observations.admin.base import Reach, Screen
+from observations.admin.listing import Filter, Listing, declared, listing, scope_filter
+from observations.models import Observation
+from observations.records import StatedBy, Status, WrittenBy
+
+QUERY_LONG: Final = 200  # characters of a search
+EVERY: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One observation in a list."""
+
+    pk: int
+    name: str
+    text: str
+    key: str
+    status: Chip
+    by: str
+    via: str
+    confidence: str
+    said: str
+    scope: str
+
+
+class ObservationScreen(Screen):
+    """What is remembered, and what was."""
+
+    def extra_urls(self) -> list[URLPattern]:
+        """A search is posted, so that what was typed never stands in an address or a log of addresses (ASVS 14.2.1)."""
+        return [path("search/", self.guarded(self.search_view), name=self.url_name("search"))]
+
+    def list_view(self, request: HttpRequest) -> HttpResponse:
+        """Observations, newest first, in a fixed number of queries."""
+        reach = Reach.of(request)
+        filters = self._filters(request, reach)
+        found = self._narrowed(reach, filters)
+        page = listing(light(found).order_by("-pk"), data=request.GET)
+        return self._list(request, page, filters, {"here": request.get_full_path()})
+
+    def _filters(self, request: HttpRequest, reach: Reach) -> tuple[Filter, ...]:
+        return (
+            declared(
+                request=request, name="status", label="Status", values=[*map(str, Status), EVERY], default="active"
+            ),
+            declared(request=request, name="stated_by", label="Said by", values=map(str, StatedBy)),
+            declared(request=request, name="written_by", label="Written by", values=map(str, WrittenBy)),
+            scope_filter(request=request, reach=reach),
+        )
+
+    def _narrowed(self, reach: Reach, filters: tuple[Filter, ...]) -> QuerySet[Observation]:
+        found: QuerySet[Observation] = Observation.objects.filter(scope__in=reach.scopes)
+        for chosen in filters:
+            if chosen.value and chosen.value != EVERY:
+                name = "scope_id" if chosen.name == "scope" else chosen.name
+                found = found.filter(**{name: chosen.value})
+        return found
+
+    def _list(
+        self, request: HttpRequest, page: Listing[Observation], filters: tuple[Filter, ...], more: dict[str, Any]
+    ) -> HttpResponse:
+        context = {
+            "title": "Observations",
+            "page": page,
+            "rows": [row_of(row) for row in page.rows],
+            "filters": filters,
+            "query": "",
+            "query_long": QUERY_LONG,
+            **more,
+        }
+        return self.render(request, "admin/observations/observation/change_list.html", context)
+
+    def search_view(self, request: HttpRequest) -> HttpResponse:
+        """An id goes to its page; words find the active and former rows that hold them, newest first."""
+        query = request.POST.get("q", "").replace("\0", "").strip()[:QUERY_LONG]
+        if request.method != "POST" or not query:
+            return redirect(f"admin:{self.url_name('changelist')}")
+        reach = Reach.of(request)
+        mine: QuerySet[Observation] = Observation.objects.filter(scope__in=reach.scopes)
+        if (named := _named(mine, query)) is not None:
+            return redirect(f"admin:{self.url_name('change')}", pk=named)
+        page = listing(light(holding(mine, query)).order_by("-pk"), data=request.POST, size=50)
+        if not page.rows:
+            messages.info(request, "Nothing holds all of these words in the scopes you may see.")
+        return self._list(request, page, (), {"query": query})
+
+    def page_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """One observation, in a fixed number of queries."""
+        found = Reach.of(request).rows(Observation.objects.select_related("scope"))
+        observation = get_object_or_404(found, pk=pk)
+        context = {"title": obs(pk), "page": read_observation(observation)}
+        return self.render(request, "admin/observations/observation/change_form.html", context)
+
+
+def light(found: QuerySet[Observation]) -> QuerySet[Observation]:
+    """Without whole texts: a list shows the beginning of each, as `start`. No query."""
+    wanted = ("scope__name", "external_id", "subject", "predicate", "object", "status", "stated_by", "written_by")
+    return (
+        found.select_related("scope")
+        .only(*wanted, "confidence", "created_at", "derivation")
+        .annotate(start=Left("text", SNIPPET + 1))
+    )
+
+
+def holding(found: QuerySet[Observation], query: str) -> QuerySet[Observation]:
+    """Rows whose text holds every word, by PostgreSQL's full text. No query."""
+    return found.extra(
+        where=[
+            "to_tsvector('simple', coalesce(observations_observation.text, '')) @@ websearch_to_tsquery('simple', %s)"
+        ],
+        params=[query],
+    )
+
+
+def _named(mine: QuerySet[Observation], query: str) -> int | None:
+    """The row whose id or external id this is, if it is one. One query."""
+    try:
+        by_id = Q(pk=number_of(shown=query, prefix=Prefix.OBSERVATION))
+    except ValueError:
+        by_id = Q(pk=None)
+    return mine.filter(by_id | Q(external_id=query)).values_list("pk", flat=True).order_by("pk").first()
+
+
+def row_of(row: Observation) -> Row:
+    """One observation as a list shows it."""
+    parts = [visible(part) for part in (row.subject, row.predicate, row.object) if part]
+    return Row(
+        pk=row.pk,
+        name=obs(row.pk),
+        text=snippet(getattr(row, "start", None)),
+        key=" · ".join(parts),
+        status=status_chip(row.status),
+        by=row.stated_by,
+        via=row.derivation or row.written_by,
+        confidence=f"{row.confidence:.2f}",
+        said=day(row.created_at),
+        scope=visible(row.scope.name),
+    )

@@ -1,0 +1,236 @@
+"""What the pages of plans read: counts, the items of one page, and what applying the whole would do."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from consolidation import rollout
+from consolidation.admin.reading import Chip
+from consolidation.admin.texts import when
+from consolidation.models import Operation, OperationSource, Plan, PlanItem
+from consolidation.operations import Approval, Kind, State, plan, visible
+from consolidation.policy import matches
+from observations.admin.base import Reach
+
+_STATES = {Plan.State.COMPLETE: Chip("complete", "done"), Plan.State.PARTIAL: Chip("partial", "warn")}
+_FAILED = Chip("failed", "bad")
+
+
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """How many operations of one kind a plan holds, by what has to happen to them."""
+
+    kind: str
+    automatic: int
+    waiting: int
+    approved: int
+    applied: int
+    closed: int  # rejected, distinct, undone, stale or failed
+    skipped: int
+
+    @property
+    def total(self) -> int:
+        """Every one."""
+        return self.automatic + self.waiting + self.approved + self.applied + self.closed + self.skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One plan in a list, or at the head of its page. Counts are of visible scopes only."""
+
+    pk: int
+    name: str
+    state: Chip
+    pattern: str
+    created: str
+    by: str
+    trigger: str
+    explained: str
+    kinds: tuple[KindCount, ...]
+
+    def _sum(self, name: str) -> int:
+        return sum(getattr(kind, name) for kind in self.kinds)
+
+    @property
+    def waiting(self) -> int:
+        """Items that need a person."""
+        return self._sum("waiting")
+
+    @property
+    def automatic(self) -> int:
+        """Items that are applied with the plan."""
+        return self._sum("automatic")
+
+    @property
+    def approved(self) -> int:
+        """Items approved and not applied."""
+        return self._sum("approved")
+
+    @property
+    def applied(self) -> int:
+        """Items applied."""
+        return self._sum("applied")
+
+    @property
+    def closed(self) -> int:
+        """Items rejected, distinct, undone, stale or failed."""
+        return self._sum("closed")
+
+    @property
+    def skipped(self) -> int:
+        """Items a rule refused."""
+        return self._sum("skipped")
+
+    @property
+    def total(self) -> int:
+        """All items."""
+        return self._sum("total")
+
+    @property
+    def open(self) -> int:
+        """Items a person may still decide."""
+        return self.waiting + self.automatic
+
+
+def visible_plans(reach: Reach) -> QuerySet[Plan]:
+    """Plans that hold something this person may see, or were made for scopes they were given. No query."""
+    if reach.everything:
+        return Plan.objects.all()
+    holds = PlanItem.objects.filter(plan=OuterRef("pk"), scope__in=reach.scopes)
+    mine = Q(pattern__in=reach.patterns) | Q(pattern__in=reach.scopes.values("name")) | Q(scope__in=reach.scopes)
+    return Plan.objects.filter(mine | Exists(holds))
+
+
+def summaries(plans: Sequence[Plan], *, reach: Reach) -> list[Summary]:
+    """Plans with their counts. One query."""
+    counted: dict[int, Counter[tuple[str, str]]] = {row.pk: Counter() for row in plans}
+    rows = (
+        PlanItem.objects.filter(plan__in=[row.pk for row in plans], scope__in=reach.scopes)
+        .values_list("plan_id", "operation__kind", "operation__status", "operation__approval")
+        .annotate(n=Count("id"))
+        .order_by()
+    )
+    for pk, kind, status, approval, number in rows:
+        counted[pk][kind, _column(status, approval)] += number
+    return [_summary(row, counted[row.pk]) for row in plans]
+
+
+def _column(status: str, approval: str) -> str:
+    if status == State.PLANNED:
+        return "automatic"
+    if status == State.NEEDS_HUMAN or (status == State.SKIPPED and approval == Approval.NEEDS_HUMAN):
+        return "waiting"
+    if status in (State.APPROVED, State.APPLIED, State.SKIPPED):
+        return str(status)
+    return "closed"
+
+
+def _summary(row: Plan, counted: Counter[tuple[str, str]]) -> Summary:
+    columns = ("automatic", "waiting", "approved", "applied", "closed", "skipped")
+    kinds = (KindCount(str(kind), *(counted[kind, column] for column in columns)) for kind in Kind)
+    return Summary(
+        pk=row.pk,
+        name=plan(row.pk),
+        state=_STATES.get(Plan.State(row.state), _FAILED),
+        pattern="every scope" if row.pattern == "*" else visible(row.pattern),
+        created=when(row.created_at),
+        by=visible(row.requested_by),
+        trigger=visible(row.trigger),
+        explained=when(row.explained_at),
+        kinds=tuple(kind for kind in kinds if kind.total),
+    )
+
+
+def failures(row: Plan, *, reach: Reach) -> list[tuple[str, str]]:
+    """The visible scopes that could not be planned, each with its reason. No query."""
+    named = [(str(item.get("scope", "")), str(item.get("error", ""))) for item in row.failures]
+    return [
+        (visible(scope), visible(error))
+        for scope, error in named
+        if any(matches(pattern=pattern, scope=scope) for pattern in reach.patterns)
+    ]
+
+
+SHOWS = {
+    "open": Q(operation__status__in=[State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED])
+    & ~Q(operation__approval=Approval.NEVER),
+    "approved": Q(operation__status=State.APPROVED),
+    "all": Q(),
+    "skipped": Q(operation__status=State.SKIPPED, operation__approval=Approval.NEVER),
+    "applied": Q(operation__status=State.APPLIED),
+    "closed": Q(operation__status__in=[State.REJECTED, State.DISTINCT, State.UNDONE, State.STALE, State.FAILED]),
+}
+
+
+def items(row: Plan, *, reach: Reach, show: str, kind: str = "") -> QuerySet[PlanItem]:
+    """A plan's visible items in their order, with operation and scope. No query."""
+    found = PlanItem.objects.filter(SHOWS[show], plan=row, scope__in=reach.scopes)
+    found = found.filter(operation__kind=kind) if kind else found
+    return found.select_related("operation__scope").order_by("position", "pk")
+
+
+# --- applying the whole ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What applying would do to one scope."""
+
+    scope: str
+    operations: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class WholePlan:
+    """What applying a plan would do, before anybody does it."""
+
+    kinds: tuple[tuple[str, int], ...]
+    total: int
+    touches: tuple[Touch, ...]
+    wide: str  # why a second confirmation is needed; empty: it is not
+    hidden: bool  # it holds items of scopes this person may not see
+    shown: str  # fingerprint of exactly these operations
+
+
+def whole_plan(row: Plan, *, reach: Reach) -> WholePlan:
+    """What the applier would take: automatic and approved items. A fixed number of queries, but for scopes' sizes."""
+    waiting = Q(status=State.APPROVED) | Q(status=State.PLANNED, approval=Approval.AUTO)
+    operations = list(Operation.objects.filter(waiting, plan_items__plan=row).select_related("scope").order_by("pk"))
+    visible_ids = set(reach.scopes.filter(pk__in={item.scope_id for item in operations}).values_list("pk", flat=True))
+    records = dict(
+        OperationSource.objects.filter(operation__in=[item.pk for item in operations])
+        .values_list("scope_id")
+        .annotate(n=Count("id"))
+        .order_by()
+    )
+    by_scope = Counter((item.scope_id, item.scope.name) for item in operations if item.scope_id in visible_ids)
+    hidden = any(item.scope_id not in visible_ids for item in operations)
+    return WholePlan(
+        kinds=tuple(sorted(Counter(item.kind for item in operations if item.scope_id in visible_ids).items())),
+        total=sum(by_scope.values()),
+        touches=tuple(
+            Touch(scope=visible(name), operations=number, records=int(records.get(scope, 0)))
+            for (scope, name), number in sorted(by_scope.items(), key=lambda item: item[0][1])
+        ),
+        wide="" if hidden else rollout.width(plan=row),
+        hidden=hidden,
+        shown=fingerprint(operations),
+    )
+
+
+def fingerprint(operations: Iterable[Operation]) -> str:
+    """sha256 of which operations are in which state: an approval that arrives later is not applied unseen (D2)."""
+    parts: list[Any] = sorted((item.pk, item.status, item.approved_digest) for item in operations)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def has_hidden(row: Plan, *, reach: Reach) -> bool:
+    """True when the plan holds items of scopes this person may not see. One query."""
+    return PlanItem.objects.filter(plan=row).exclude(scope__in=reach.scopes).exists()

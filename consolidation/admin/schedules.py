@@ -1,0 +1,90 @@
+"""Beat's entries: operators say when and whether a task runs; which task, and with what, is not theirs to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.urls import URLPattern
+from django_celery_beat.models import PeriodicTask, PeriodicTasks
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Model]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+WHEN = ("enabled", "interval", "crontab", "start_time", "expire_seconds")
+WHAT = ("name", "task", "description", "last_run_at", "total_run_count")
+
+
+class ScheduleAdmin(ModelAdmin):
+    """A periodic task. Nothing is added, removed or run by hand: a task with arguments of one's own writes memory."""
+
+    list_display = ("name", "enabled", "interval", "crontab", "last_run_at")
+    list_filter = ("enabled",)
+    list_select_related = ("interval", "crontab")
+    fields = (*WHAT, *WHEN)
+    readonly_fields = WHAT
+    actions = ("enable", "disable")
+    view_on_site = False
+    change_form_template = "admin/palimpsest/plain_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """The list and the page of one entry: no history, no add, no delete."""
+        kept = {f"{self.opts.app_label}_{self.opts.model_name}_{page}" for page in ("changelist", "change")}
+        return [url for url in super().get_urls() if getattr(url, "name", None) in kept]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Only the declared filter."""
+        return lookup in ("enabled", "enabled__exact")
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Ours, without `delete_selected`."""
+        return {name: action for name, action in super().get_actions(request).items() if name in self.actions}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Never: entries come with a migration."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Never: an entry is disabled."""
+        return False
+
+    @admin.action(description="Enable the selected entries", permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
+        """Let them run."""
+        self._set(request, queryset, enabled=True)
+
+    @admin.action(description="Disable the selected entries", permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
+        """Keep them from running."""
+        self._set(request, queryset, enabled=False)
+
+    def _set(self, request: HttpRequest, queryset: QuerySet[Model], *, enabled: bool) -> None:
+        picked: Sequence[int] = list(queryset.values_list("pk", flat=True))
+        changed = PeriodicTask.objects.filter(pk__in=picked).update(enabled=enabled)
+        PeriodicTasks.update_changed()
+        messages.success(request, f"{changed} {'enabled' if enabled else 'disabled'}.")
+
+
+class TimesAdmin(ModelAdmin):
+    """Intervals and crontabs that entries may use."""
+
+    view_on_site = False
+    change_form_template = "admin/palimpsest/plain_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """No history, no delete: an entry may stand on it."""
+        kept = {f"{self.opts.app_label}_{self.opts.model_name}_{page}" for page in ("changelist", "change", "add")}
+        return [url for url in super().get_urls() if getattr(url, "name", None) in kept]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Never."""
+        return False
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """None."""
+        return False

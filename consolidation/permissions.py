@@ -1,0 +1,37 @@
+"""Who may do what: three groups, each with all that the one before has. In which scopes, ScopeAccess says."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.apps import AppConfig, apps
+
+VIEWS: Final = (
+    *(f"observations.view_{model}" for model in ("scope", "episode", "observation", "event", "outbox", "tombstone")),
+    *(f"consolidation.view_{model}" for model in ("plan", "operation", "pause", "policy", "verdict")),
+)
+REVIEWS: Final = ("consolidation.review_operation",)
+OPERATES: Final = (
+    *("consolidation.apply_operation", "consolidation.make_plan", "consolidation.pause"),
+    *("django_celery_beat.view_periodictask", "django_celery_beat.change_periodictask"),
+    *(
+        f"django_celery_beat.{what}_{model}"
+        for model in ("intervalschedule", "crontabschedule")
+        for what in ("view", "add")
+    ),
+)
+GROUPS: Final = {
+    "Viewer": VIEWS,
+    "Reviewer": (*VIEWS, *REVIEWS),
+    "Operator": (*VIEWS, *REVIEWS, *OPERATES),
+}
+
+
+def declare_groups(*, using: str = "default", sender: AppConfig | None = None, **_: Any) -> None:
+    """Make the groups and give them what they lack; what an administrator added stays. Connected to post_migrate."""
+    group, permission = apps.get_model("auth", "Group"), apps.get_model("auth", "Permission")
+    stored = permission.objects.using(using).values_list("content_type__app_label", "codename", "pk")
+    known = {f"{app}.{codename}": pk for app, codename, pk in stored}
+    for name, wanted in GROUPS.items():
+        row, _created = group.objects.using(using).get_or_create(name=name)
+        row.permissions.add(*(known[permission] for permission in wanted if permission in known))

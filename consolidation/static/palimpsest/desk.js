@@ -1,0 +1,56 @@
+// Small conveniences; every page works without them. Nothing here decides anything.
+
+// One click, one request: the second click of a double click is dropped.
+for (const form of document.querySelectorAll("form[data-once]")) {
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.sent) { event.preventDefault(); return; }
+    form.dataset.sent = "1";
+    for (const button of form.querySelectorAll("button")) button.setAttribute("aria-busy", "true");
+  });
+}
+// Back in the history: the page may be used again.
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-once]")) {
+    delete form.dataset.sent;
+    for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-busy");
+  }
+});
+
+// A chosen filter applies at once.
+for (const form of document.querySelectorAll("form[data-filters]")) {
+  form.querySelector("button")?.classList.add("visually-hidden");
+  form.addEventListener("change", () => form.requestSubmit());
+}
+
+// How many are selected, on the buttons that decide them.
+const bar = document.querySelector("[data-decidebar]");
+if (bar) {
+  const all = bar.querySelector("[data-all]");
+  const picks = [...document.querySelectorAll("[data-pick]")];
+  const count = () => {
+    const chosen = all.checked ? picks.length : picks.filter((pick) => pick.checked).length;
+    for (const place of bar.querySelectorAll("[data-count]")) place.textContent = chosen ? ` ${chosen}` : "";
+  };
+  all.addEventListener("change", () => { for (const pick of picks) pick.checked = all.checked; count(); });
+  for (const pick of picks) pick.addEventListener("change", () => { if (!pick.checked) all.checked = false; count(); });
+  count();
+}
+
+// Keys: j and k walk a list, x picks, Enter opens, / searches.
+const rows = [...document.querySelectorAll("[data-list] [data-row]")];
+let at = -1;
+const walk = (step) => {
+  if (!rows.length) return;
+  rows[at]?.classList.remove("at");
+  at = Math.min(rows.length - 1, Math.max(0, at + step));
+  rows[at].classList.add("at");
+  rows[at].scrollIntoView({ block: "nearest" });
+};
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, button, a")) return;
+  if (event.key === "j") walk(1);
+  else if (event.key === "k") walk(-1);
+  else if (event.key === "x") rows[at]?.querySelector("[data-pick]")?.click();
+  else if (event.key === "Enter") rows[at]?.querySelector("[data-open]")?.click();
+  else if (event.key === "/") { document.querySelector("[data-search]")?.focus(); event.preventDefault(); }
+});
