@@ -402,7 +402,7 @@ def _closing(
         )
     if 0 < printed.records < SMALL_STORE:
         lines.append(
-            f"ADVICE  {_count(printed.records, 'record')}: below {SMALL_STORE:,} there is seldom enough sediment to"
+            f"ADVICE  {printed.records:,} records: below {SMALL_STORE:,} there is seldom enough sediment to"
             " consolidate. Measure first whether duplicates displace answers."
         )
     return ["", *lines] if lines else []

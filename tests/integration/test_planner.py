@@ -355,8 +355,10 @@ def test_a_moved_source_makes_a_new_generation_and_the_old_one_stale() -> None:
     first, _ = asked(scope())
     old = one(plan())
     move(first)
-    new = one(plan())
+    made = plan()
+    new = one(made)
     old.refresh_from_db()
+    assert (made.figures["new"], made.figures["stale"]) == (1, 1)
     assert (old.status, old.outcome) == (State.STALE, "planned anew: its sources changed")
     assert (new.op_id, new.generation, new.status) == (old.op_id, 2, State.NEEDS_HUMAN)
 
