@@ -14,6 +14,7 @@ from observations.embedding import EmbeddingError, MiniLM, embedder
 
 LOCAL = {"localhost", "127.0.0.1", "[::1]", "testserver"}
 SHORTEST_KEY = 32  # characters
+PLACEHOLDER = "replace-me"  # what .env.example holds
 
 
 def powers() -> str:
@@ -53,12 +54,15 @@ def role_is_the_lesser_one(*, databases: Sequence[str] | None = None, **_: Any) 
 
 @register(Tags.security)
 def secret_key_is_set(**_: Any) -> list[CheckMessage]:
-    """palimpsest.E002 and W002: without a secret key nobody can sign in; with a short one, anybody may."""
+    """palimpsest.E002 and W002: without a secret key nobody can sign in; with a public or short one, anybody may."""
     try:
         key = settings.SECRET_KEY
     except ImproperlyConfigured:
         hint = "Set SECRET_KEY to 50 random characters in .env or the environment; make demo makes one by itself."
         return [Error("SECRET_KEY is empty.", hint=hint, id="palimpsest.E002")]
+    if key.startswith(PLACEHOLDER):
+        hint = "Replace the example's SECRET_KEY with 50 random characters: everybody can read that one."
+        return [Error("SECRET_KEY is still the example's.", hint=hint, id="palimpsest.E002")]
     if len(key) >= SHORTEST_KEY or settings.DEBUG or not _serves_others():
         return []
     hint = f"Use at least {SHORTEST_KEY} random characters: sessions are signed with it."

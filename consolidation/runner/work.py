@@ -68,6 +68,7 @@ def stamp(operation: Operation) -> str:
 
 
 def record(operation: Operation, action: str, by: str, detail: dict[str, Json]) -> None:
+    """Append the event of a change of state; the last statement of its transaction. One query."""
     Event.objects.append(
         scope_id=operation.scope_id,
         action=action,
@@ -79,4 +80,5 @@ def record(operation: Operation, action: str, by: str, detail: dict[str, Json]) 
 
 
 def result(operation: Operation, outcome: Outcome, sentence: str) -> Result:
+    """One attempt's result, for a person to read."""
     return Result(operation=operation.op_id, kind=operation.kind, outcome=outcome, sentence=sentence)

@@ -58,12 +58,15 @@ END $$;
 CREATE FUNCTION palimpsest_observation_update() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
-  IF (NEW.id, NEW.scope_id, NEW.external_id, NEW.stated_by, NEW.written_by, NEW.created_at, NEW.recorded_at,
+  IF (NEW.id, NEW.scope_id, NEW.stated_by, NEW.written_by, NEW.created_at, NEW.recorded_at,
       NEW.derivation, NEW.derived_at, NEW.produced_by, NEW.chain, NEW.uses_inherited, NEW.confidence, NEW.cleaned)
      IS DISTINCT FROM
-     (OLD.id, OLD.scope_id, OLD.external_id, OLD.stated_by, OLD.written_by, OLD.created_at, OLD.recorded_at,
+     (OLD.id, OLD.scope_id, OLD.stated_by, OLD.written_by, OLD.created_at, OLD.recorded_at,
       OLD.derivation, OLD.derived_at, OLD.produced_by, OLD.chain, OLD.uses_inherited, OLD.confidence, OLD.cleaned) THEN
     RAISE EXCEPTION 'scope, origin and identity of obs_% are immutable', OLD.id USING ERRCODE = 'PA001';
+  END IF;
+  IF NEW.external_id <> OLD.external_id AND NOT (NEW.status = 'erased' AND NEW.external_id = 'erased:' || OLD.id) THEN
+    RAISE EXCEPTION 'the external id of obs_% is immutable', OLD.id USING ERRCODE = 'PA001';
   END IF;
   IF NEW.status = 'erased' AND OLD.status <> 'erased' THEN
     IF NEW.text IS NOT NULL OR NEW.content_hash || NEW.subject || NEW.predicate || NEW.object <> ''
@@ -266,7 +269,9 @@ BEGIN
   WHERE scope_id = p_scope AND id = ANY (p_ids) AND status <> 'erased';
   UPDATE observations_observation
   SET status = 'erased', text = NULL, content_hash = '', subject = '', predicate = '', object = '',
-      text_key = 0, subject_key = 0, sp_key = 0, spo_key = 0, version = version + 1
+      text_key = 0, subject_key = 0, sp_key = 0, spo_key = 0, version = version + 1,
+      -- an id made of the content is a hash that a short text can be guessed from
+      external_id = CASE WHEN external_id ~ '^obs:[0-9a-f]{32}$' THEN 'erased:' || id ELSE external_id END
   WHERE scope_id = p_scope AND id = ANY (p_ids) AND status <> 'erased';
   GET DIAGNOSTICS n = ROW_COUNT;
   UPDATE observations_evidence SET quote = NULL, quote_start = NULL

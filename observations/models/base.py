@@ -27,6 +27,7 @@ def database_now() -> datetime:
 
 
 def choices(enum: Iterable[str]) -> list[tuple[str, str]]:
+    """An enum as a field's choices, under its own words."""
     return [(str(member), str(member)) for member in enum]
 
 

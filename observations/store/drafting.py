@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from observations.models import Episode, Evidence, Observation, Scope
 from observations.normalise import clean, key_part, normalised
 from observations.records import Claim, EvidenceRef, Past, Status, Turn, WrittenBy
-
-if TYPE_CHECKING:
-    pass
 
 
 def content_hash(text: str) -> str:
@@ -30,6 +26,7 @@ def key64(*parts: str) -> int:
 
 
 def observation_row(scope: Scope, claim: Claim, written_by: WrittenBy, now: datetime) -> Observation:
+    """An unsaved observation, its text cleaned, its key normalised and hashed; `now` where the claim has no time."""
     parts = [clean(part) for part in (claim.text, claim.subject, claim.predicate, claim.object)]
     text, subject, predicate, object_ = (part for part, _ in parts)
     parts += [clean(f"{ref.source_uri}{ref.root_source}{ref.quote}") for ref in claim.evidence]
@@ -71,6 +68,7 @@ def take_over(row: Observation, past: Past) -> None:
 
 
 def episode_row(scope: Scope, turn: Turn, now: datetime) -> Episode:
+    """An unsaved episode, verbatim but for characters no database can hold; `now` where the turn has no time."""
     fields = (turn.text, turn.speaker, turn.role, turn.session, turn.source_uri, turn.root_source)
     parts = [clean(field) for field in fields]
     text, speaker, role, session, source, root = (part for part, _ in parts)
@@ -100,6 +98,7 @@ def content_id(prefix: str, text: str, at: datetime | None, *parts: str) -> str:
 
 
 def evidence_row(scope: Scope, observation_id: int, ref: EvidenceRef) -> Evidence:
+    """An unsaved row of evidence, under its root source (C8)."""
     return Evidence(
         scope=scope,
         observation_id=observation_id,

@@ -141,6 +141,7 @@ def erase(*, scope_id: int, ids: Sequence[int], by: str, reason: str, request: s
 
 
 def copy_evidence(*, scope_id: int, into: int, sources: Sequence[int]) -> None:
+    """Give a row the evidence of others too, each source once (R15, R96). One query."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO observations_evidence"

@@ -18,6 +18,7 @@ EMBED = "embed"  # the outbox task that computes missing vectors
 
 
 def embed_later(scope: Scope, ids: list[int]) -> None:
+    """Ask for the vectors of new rows, in the transaction that writes them. One query."""
     payload = {"first": min(ids), "last": max(ids)}
     outbox.enqueue(task=EMBED, scope_id=scope.pk, key=f"{payload['first']}-{payload['last']}", payload=payload)
 

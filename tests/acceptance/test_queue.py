@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from consolidation.models import Operation, Plan, PlanItem
 from observations import outbox
 from observations.models import Embedding, Observation, Outbox, database_now
-from tests.brokers import DEAD_WAYS, Worker, dead_broker, own_broker, run_python, until, wake_at, worker
+from tests.brokers import DEAD_WAYS, Worker, dead_broker, own_broker, own_valkey, run_python, until, wake_at, worker
 from tests.building import observe, scope
 from tests.conftest import superuser
 
@@ -85,6 +86,31 @@ def test_a_broker_that_is_down_delays_no_write_and_loses_none(quiet_broker: str,
         until(lambda: not Outbox.objects.filter(done_at=None).exists(), but=lambda: running.said)
     assert Embedding.objects.count() == Observation.objects.count() == 3 * len(DEAD_WAYS)
     assert set(Outbox.objects.filter(task="embed").values_list("attempts", flat=True)) == {1}
+
+
+def test_a_broker_killed_and_emptied_under_a_worker_loses_nothing(tmp_path: Path) -> None:
+    """E3: the broker dies with a wake-up in it and comes back empty; the worker finds it again, and the next sweep the
+    work.
+    """
+    with tempfile.TemporaryDirectory(prefix="vk-") as short:  # a socket's path has to be short
+        place = Path(short) / "b.sock"
+        address = f"redis+socket://{place}?virtual_host=0"
+        with own_valkey(place) as broker:
+            run_python(WRITE_AND_READ.replace("SCOPE", "'kitchen/1'"), broker=address)
+            broker.kill()
+            assert broker.wait(10) == -signal.SIGKILL
+        place.unlink()
+        with own_valkey(place) as broker, worker(broker=address, folder=tmp_path) as running:
+            until(lambda: Embedding.objects.count() == 3, but=lambda: running.said)  # taken at its start
+            broker.kill()
+            broker.wait(10)
+            said = run_python(WRITE_AND_READ.replace("SCOPE", "'kitchen/2'"), broker=address)
+            assert max(max(pair) for pair in json.loads(said.splitlines()[-1])) < 1.0
+            place.unlink()
+            with own_valkey(place):
+                wake_at(address)  # what beat sends every thirty seconds
+                until(lambda: Embedding.objects.count() == 6, seconds=40, but=lambda: running.said)
+    assert not Outbox.objects.filter(done_at=None).exists()
 
 
 def test_a_wake_up_is_enough_for_a_running_worker(broker: str, running: Worker) -> None:
@@ -208,3 +234,16 @@ def test_a_stopped_worker_ends_its_task_first(quiet_broker: str, tmp_path: Path)
     row.refresh_from_db()
     assert row.done_at is not None
     assert whole_plans() == 1
+
+
+def test_a_message_from_the_schedule_applies_nothing(broker: str, running: Worker) -> None:
+    """DESIGN 7: an admin may add any entry to beat's table; the header beat puts on its messages is what refuses it."""
+    task = "consolidation.tasks.apply_plan"
+    with current_app.connection_for_write(broker) as sender:
+        sent = current_app.send_task(
+            task, args=[1, "olga"], headers={"periodic_task_name": "every night"}, connection=sender, ignore_result=True
+        )
+    until(lambda: f"{task}[{sent.id}] succeeded" in running.said, but=lambda: running.said)
+    [line] = [line for line in running.said.splitlines() if f"[{sent.id}] succeeded" in line]
+    assert "refused: nothing that writes memory runs from the schedule" in line
+    assert not Outbox.objects.filter(task="apply_plan").exists()

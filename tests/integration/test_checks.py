@@ -59,6 +59,8 @@ def test_secret_key_is_set_e002_w002(settings: Any) -> None:
     assert ids(store.secret_key_is_set()) == ["palimpsest.W002"]
     settings.ALLOWED_HOSTS = ["localhost"]
     assert ids(store.secret_key_is_set()) == []
+    settings.SECRET_KEY = "replace-me-with-50-random-characters-from-anywhere"
+    assert ids(store.secret_key_is_set()) == ["palimpsest.E002"]
     settings.SECRET_KEY = ""
     assert ids(store.secret_key_is_set()) == ["palimpsest.E002"]
 
