@@ -3,71 +3,22 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, InternalError, connection, connections, transaction
+from django.db import InternalError, connection, transaction
 
 from consolidation import planner, review, runner
 from consolidation.models import Operation, Pause, Plan, PlanItem, Policy
-from consolidation.operations import Json, Kind, State, render
-from consolidation.runner import Outcome
+from consolidation.operations import Kind, State, render
 from observations import store
 from observations.embedding import HASHING, MINILM
 from observations.models import Event, Observation, Scope, Use, database_now
 from observations.records import Claim, StatedBy, Status, WrittenBy
 from tests.building import LONG_AGO, observe, scope
+from tests.integration.planning import LIVES, as_list, asked, memory, one, operations, plan, twins
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-LIVES = ("ann", "lives in")
-
-
-def plan(*scopes: Scope, **more: object) -> Plan:
-    wanted = scopes or tuple(Scope.objects.all())
-    values = {"scopes": wanted, "pattern": "*", "by": "ann", "trigger": "command", **more}
-    return planner.plan(**values)  # type: ignore[arg-type]
-
-
-def operations(made: Plan, kind: Kind | None = None) -> list[Operation]:
-    rows = Operation.objects.filter(plan_items__plan=made).order_by("plan_items__position")
-    return list(rows if kind is None else rows.filter(kind=kind))
-
-
-def one(made: Plan) -> Operation:
-    [operation] = operations(made)
-    return operation
-
-
-def twins(within: Scope, text: str = "Standup moved to 09:30") -> tuple[Observation, Observation]:
-    return observe(text, within=within), observe(f"{text.lower()}.", within=within)
-
-
-def asked(within: Scope) -> tuple[Observation, Observation]:
-    """Two rows that a person has to decide about."""
-    return (
-        observe("Maria volunteers at the homeless shelter downtown", within=within),
-        observe("Maria volunteers at the homeless shelter downtown happily", within=within),
-    )
-
-
-def as_list(value: Json) -> list[dict[str, Json]]:
-    """A list of objects inside a JSON document."""
-    assert isinstance(value, list)
-    return value
-
-
-def memory() -> dict[str, object]:
-    """A digest of every table of memory, with its rows in order."""
-    tables = ("scope", "observation", "episode", "evidence", "embedding", "lineage", "transition", "use", "tombstone")
-    with connection.cursor() as cursor:
-        found: dict[str, object] = {}
-        for table in tables:
-            cursor.execute(f"SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t.id)) FROM observations_{table} t")
-            found[table] = cursor.fetchone()
-    return found
 
 
 # --- what is stored --------------------------------------------------------------------------------------------------
@@ -261,182 +212,6 @@ def test_progress_is_told_for_every_scope() -> None:
     assert told == ["a", "b"]
 
 
-# --- identity --------------------------------------------------------------------------------------------------------
-
-
-def test_planning_twice_gives_the_same_operations_and_no_second_copy() -> None:
-    """C12, R57."""
-    within = scope()
-    twins(within)
-    asked(within)
-    first, second = plan(), plan()
-    assert [row.pk for row in operations(first)] == [row.pk for row in operations(second)]
-    assert Operation.objects.count() == 2
-    assert second.figures["again"] == 2
-    assert second.figures["new"] == 0
-
-
-def test_an_applied_merge_is_not_planned_again() -> None:
-    """R57, R99."""
-    twins(scope())
-    assert runner.apply(operation=one(plan()), by="ann").outcome == Outcome.APPLIED
-    assert operations(plan()) == []
-
-
-def move(row: Observation) -> None:
-    """Raise a row's version without changing what it says."""
-    with transaction.atomic():
-        store.set_validity(scope_id=row.scope_id, periods={row.pk: (LONG_AGO, None)})
-
-
-def change_policy(_row: Observation) -> None:
-    Policy.objects.create(pattern="*", body={"grace_days": 31})
-
-
-@pytest.mark.parametrize("change", [move, change_policy])
-def test_a_rejected_operation_is_not_asked_again_until_something_changed(change: Callable[[Observation], None]) -> None:
-    """DESIGN 4, Identity."""
-    within = scope()
-    first, _ = asked(within)
-    operation = one(plan())
-    review.reject(operation=operation, by="ann", reason="two shelters")
-    assert operations(plan()) == []
-    change(first)
-    again = one(plan())
-    assert (again.op_id, again.generation) == (operation.op_id, 2)
-
-
-def test_a_rejected_supersede_stays_rejected_and_a_new_value_asks_anew() -> None:
-    within = scope()
-    for place in ("Oslo", "Bergen"):
-        observe(f"Ann lives in {place}", within=within, key=(*LIVES, place))
-    [decision] = operations(plan(), Kind.SUPERSEDE)
-    review.reject(operation=decision, by="ann", reason="ask her")
-    assert operations(plan(), Kind.SUPERSEDE) == []
-    observe("Ann lives in Molde", within=within, key=(*LIVES, "Molde"))
-    [anew] = operations(plan(), Kind.SUPERSEDE)
-    assert anew.n_sources == 3
-
-
-def test_an_undone_merge_is_not_proposed_again() -> None:
-    """INTEGRITY, undo semantics."""
-    twins(scope())
-    operation = one(plan())
-    runner.apply(operation=operation, by="ann")
-    assert runner.undo(operation=Operation.objects.get(pk=operation.pk), by="ann").outcome == Outcome.UNDONE
-    assert operations(plan()) == []
-
-
-def test_a_pair_judged_distinct_is_never_proposed_together_again() -> None:
-    within = scope()
-    first, _ = asked(within)
-    review.distinct(operation=one(plan()), by="ann")
-    move(first)
-    assert operations(plan()) == []
-
-
-def test_an_operation_that_is_no_longer_proposed_goes_stale_with_its_reason_and_event() -> None:
-    within = scope()
-    first, second = asked(within)
-    operation = one(plan())
-    with transaction.atomic():
-        claim = Claim(text="Maria moved to another town", external_id="correction")
-        written = store.replace(scope=within, old_id=first.pk, claim=claim, written_by=WrittenBy.DELIBERATE)
-    assert operations(plan()) == []
-    operation.refresh_from_db()
-    assert operation.status == State.STALE
-    assert operation.outcome == f"obs_{first.pk} was superseded by obs_{written.id}"
-    assert Event.objects.filter(action=State.STALE, subject=operation.op_id, actor="ann").count() == 1
-    assert second.pk not in set(Operation.objects.open().values_list("sources__observation_id", flat=True))
-
-
-def test_a_moved_source_makes_a_new_generation_and_the_old_one_stale() -> None:
-    """C11: a new item 1 that needs a new approval."""
-    first, _ = asked(scope())
-    old = one(plan())
-    move(first)
-    made = plan()
-    new = one(made)
-    old.refresh_from_db()
-    assert (made.figures["new"], made.figures["stale"]) == (1, 1)
-    assert (old.status, old.outcome) == (State.STALE, "planned anew: its sources changed")
-    assert (new.op_id, new.generation, new.status) == (old.op_id, 2, State.NEEDS_HUMAN)
-
-
-def test_an_approved_operation_keeps_its_rows_and_its_place_in_the_plan() -> None:
-    """A plan has at most one appliable operation per record, also while an approval waits to be applied."""
-    within = scope()
-    asked(within)
-    approved = review.approve(operation=one(plan()), by="ann")
-    observe("Maria volunteers at the homeless shelter downtown gladly", within=within)
-    made = plan()
-    assert [row.pk for row in operations(made)] == [approved.pk]
-    assert operations(made)[0].status == State.APPROVED
-    assert made.figures["approved"] == 1
-
-
-def test_an_expired_approval_is_asked_again_in_the_same_operation() -> None:
-    asked(scope())
-    approved = review.approve(operation=one(plan()), by="ann")
-    Operation.objects.filter(pk=approved.pk).update(approval_expires_at=database_now() - timedelta(seconds=1))
-    assert one(plan()).pk == approved.pk
-
-
-def test_operations_made_by_request_are_left_alone() -> None:
-    """Only what a plan proposed can stop being proposed."""
-    row = observe("A wish of its own", within=scope())
-    requested = Operation.objects.create(
-        op_id="op_requested",
-        input_key="op_r",
-        scope=row.scope,
-        kind=Kind.PRUNE,
-        approval="NEEDS_HUMAN",
-        status=State.NEEDS_HUMAN,
-        reason="by request",
-        n_sources=1,
-        policy_hash="",
-    )
-    plan()
-    requested.refresh_from_db()
-    assert requested.status == State.NEEDS_HUMAN
-
-
-def test_two_planners_at_once_make_one_set_of_operations() -> None:
-    """C17, E4."""
-    within = scope()
-    twins(within)
-    asked(within)
-    errors: list[BaseException] = []
-    together = threading.Barrier(2)
-
-    def run() -> None:
-        try:
-            together.wait(10)
-            plan()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert errors == []
-    assert Operation.objects.count() == 2
-    assert Plan.objects.count() == 2
-
-
-def test_one_plan_is_stored_per_pattern_and_window() -> None:
-    """E4: a run is unique by (pattern, window)."""
-    scope()
-    plan(window="2025-06-01T10")
-    with pytest.raises(IntegrityError, match="one_plan_per_window"):
-        plan(window="2025-06-01T10")
-    assert Plan.objects.count() == 1
-
-
 # --- pruning ---------------------------------------------------------------------------------------------------------
 
 
@@ -453,7 +228,8 @@ def test_archived_sources_are_proposed_once_their_derived_row_was_used_and_not_b
     runner.apply(operation=operation, by="ann")
     assert operations(plan()) == []
     derived = Operation.objects.get(pk=operation.pk).derived
-    use(Observation.objects.get(pk=derived.pk))
+    assert derived is not None
+    use(derived)
     proposed = one(plan())
     assert (proposed.kind, proposed.status, proposed.approval) == (Kind.PRUNE, State.NEEDS_HUMAN, "NEEDS_HUMAN")
     assert set(proposed.sources.values_list("observation_id", flat=True)) == {first.pk, second.pk}
