@@ -11,7 +11,9 @@ class ConsolidationConfig(AppConfig):
     verbose_name = "Review"
 
     def ready(self) -> None:
-        """The checks of policies and of the schedule; the groups, declared after each migrate, once their permissions exist."""
+        """The checks of policies and of the schedule; the groups, declared after each migrate, once their permissions
+        exist.
+        """
         import consolidation.checks  # noqa: F401
         from consolidation.permissions import declare_groups
 

@@ -73,7 +73,9 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": django_database(env.str("DATABASE_URL", default="postgresql://palimpsest_app@localhost/palimpsest"))}
+DATABASES = {
+    "default": django_database(env.str("DATABASE_URL", default="postgresql://palimpsest_app@localhost/palimpsest"))
+}
 APPLICATION_ROLE = str(DATABASES["default"].get("USER", ""))  # kept apart: `migrate` swaps the connection's own user
 MIGRATE_DATABASE_URL = env.str("MIGRATE_DATABASE_URL", default="")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
