@@ -61,7 +61,7 @@ def forge(statements: str) -> None:
     with superuser() as admin:
         admin.execute("SET session_replication_role = replica")
         for statement in statements.split(";"):
-            assert admin.execute(statement).rowcount > 0, "the forgery changed nothing"  # type: ignore[arg-type]
+            assert admin.execute(statement).rowcount > 0, "the forgery changed nothing"
 
 
 def test_a_store_that_has_been_through_everything_violates_nothing() -> None:
