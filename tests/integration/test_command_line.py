@@ -1,0 +1,131 @@
+"""manage.py works by itself on a fresh set-up: it brings the servers a command needs, and none where none is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memory_site.command_line import needs_database
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = ("DATABASE_URL", "MIGRATE_DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SUPERUSER_DATABASE_URL")
+
+
+def fresh(home: Path) -> dict[str, str]:
+    """The environment of somebody who has set nothing up."""
+    return {**{name: value for name, value in os.environ.items() if name not in OWN}, "PALIMPSEST_HOME": str(home)}
+
+
+def manage(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *words],
+        env=fresh(home),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=180,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["help"],
+        ["--help"],
+        ["--version"],
+        ["help", "memory"],
+        ["check"],
+        ["makemigrations", "--check"],
+        ["memory", "--help"],
+        ["memory", "import", "-h"],
+        ["consolidate", "plan", "--help"],
+    ],
+)
+def test_asking_for_help_and_checking_the_code_need_no_database(words: list[str]) -> None:
+    assert not needs_database(["manage.py", *words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["memory", "search", "--scope", "help", "tea"],
+        ["memory", "search", "--scope", "s", "--", "--help"],
+        ["consolidate"],
+        ["migrate"],
+        ["shell"],
+        ["createsuperuser"],
+    ],
+)
+def test_everything_else_needs_one(words: list[str]) -> None:
+    assert needs_database(["manage.py", *words])
+
+
+def test_help_touches_no_data_folder(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert "import" in manage(home, "memory", "--help").stdout
+    assert not home.exists()
+
+
+@pytest.mark.slow
+def test_the_first_command_on_a_fresh_set_up_just_works_and_the_next_one_finds_its_rows(tmp_path: Path) -> None:
+    """Servers, schema, roles and key are made on the way; nothing is left running, and the key is its owner's alone."""
+    home, path = tmp_path / "a home with spaces ü", tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": "The relay hums", "id": "x", "scope": "s"}) + "\n")
+    done = manage(home, "memory", "import", str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    found = manage(home, "memory", "search", "--scope", "s", "--json", "relay")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert json.loads(found.stdout)["hits"][0]["external_id"] == "x"
+    assert stat.S_IMODE((home / "secrets.json").stat().st_mode) == 0o600
+    assert not _left_behind(home)
+
+
+@pytest.mark.slow
+def test_an_interrupted_command_ends_with_130_and_takes_its_servers_along(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    command = subprocess.Popen(
+        [sys.executable, str(ROOT / "manage.py"), "memory", "import", "-", "--scope", "s"],
+        env=fresh(home),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    deadline = time.monotonic() + 60
+    while not _reads(command.pid) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    command.send_signal(signal.SIGINT)
+    _, said = command.communicate(timeout=60)
+    assert (command.returncode, said) == (130, "Interrupted.\n")
+    assert not _left_behind(home)
+
+
+def _reads(pid: int) -> bool:
+    """Whether a process waits for its standard input: the command has come as far as its work."""
+    try:
+        call = Path(f"/proc/{pid}/syscall").read_text().split()
+    except OSError:
+        return False
+    return call[:2] == ["0", "0x0"]
+
+
+def _left_behind(home: Path) -> list[str]:
+    """Command lines of processes that still mention the data folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(home) in words:
+                found.append(words)
+    return found
