@@ -21,8 +21,8 @@ from memory_site.database_url import django_database
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> None:
-    """The owner makes the test database."""
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """The owner makes the test database, one per process of pytest-xdist."""
     owner = django_database(os.environ["MIGRATE_DATABASE_URL"])
     settings.MIGRATE_DATABASE_URL = ""
     connections["default"].settings_dict.update(owner)
