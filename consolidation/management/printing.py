@@ -90,7 +90,9 @@ def _left(plan: Plan) -> Document:
 def results_text(results: Sequence[Result], *, plan: Plan | None = None, undone: bool = False) -> str:
     """A line per operation and a summary: planned, applied, skipped, and what was not done (R99, R117)."""
     counts = Counter(result.outcome for result in results)
-    lines = [f"{r.outcome.upper():<8}  {r.operation}  {visible(r.sentence)}" for r in results]
+    lines = [
+        f"{r.outcome.upper():<8}  {r.operation}  {visible(r.sentence.removeprefix(f'{r.operation} '))}" for r in results
+    ]
     done = f"undone {counts[Outcome.UNDONE]}" if undone else f"applied {counts[Outcome.APPLIED]}"
     parts = [f"planned {len(results)}", done, f"skipped {counts[Outcome.ALREADY]} (done before)"]
     parts += [

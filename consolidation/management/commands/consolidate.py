@@ -272,8 +272,13 @@ def _operating_user() -> str:
 def _scopes(pattern: str | None) -> list[Scope]:
     scopes = list(Scope.objects.matching(pattern or "*").order_by("name"))
     if pattern and not scopes:
-        hint = "`manage.py consolidate stats` without --scope counts them all"
-        raise CommandError(f"No scope is named {visible(pattern[:80])!r}: {hint}.", returncode=NOT_FOUND)
+        names = [visible(name) for name in Scope.objects.order_by("name").values_list("name", flat=True)[:6]]
+        there = (
+            f"there are {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}"
+            if names
+            else "there is none yet"
+        )
+        raise CommandError(f"No scope matches {visible(pattern[:80])!r}; {there}.", returncode=NOT_FOUND)
     return scopes
 
 
