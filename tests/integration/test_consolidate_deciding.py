@@ -1,0 +1,199 @@
+"""`manage.py consolidate`: deciding and explaining operations, measuring the store (R86, R116, C16)."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from consolidation import planner
+from consolidation.management.commands.consolidate import Command
+from consolidation.models import Operation, Plan
+from consolidation.operations import Kind, State
+from observations import outbox
+from observations.models import Event, Observation
+from observations.records import StatedBy
+from tests.building import observe, scope
+from tests.consolidating import contradiction, only, run, twins
+from tests.integration.test_beat import snapshot
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "wake", lambda: None)
+
+
+# --- deciding -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["coffee-2", "obs_{}", "{}"])
+def test_a_contradiction_is_settled_by_naming_the_claim_that_stays(how: str) -> None:
+    """By its external id, its own id, or its own id with the prefix."""
+    contradiction()
+    run("")
+    stays = Observation.objects.get(external_id="coffee-2")
+    operation = only(Kind.SUPERSEDE)
+    ran = run(f"approve {operation.op_id} --keep {how.format(stays.pk)} --reason 'it was moved' --by maya")
+    assert ran.out == (
+        f"{operation.op_id} is approved, by maya: `manage.py consolidate apply {operation.op_id}` carries it out.\n"
+    )
+    assert run(f"apply {operation.op_id}").status == 0
+    assert list(Observation.objects.active().values_list("external_id", flat=True)) == ["coffee-2"]
+
+
+def test_all_values_of_a_key_may_stay() -> None:
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    assert run(f"approve {operation.op_id} --both --reason 'there are two machines'").status == 0
+    run(f"apply {operation.op_id}")
+    assert Observation.objects.active().count() == 2
+    assert run("--json").document["operations"] == []
+
+
+def test_the_right_claim_may_be_written() -> None:
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    run(f"approve {operation.op_id} --text 'The coffee machine is on floor 4' --reason 'both are old'")
+    run(f"apply {operation.op_id}")
+    row = Observation.objects.active().get()
+    assert (row.text, row.stated_by) == ("The coffee machine is on floor 4", StatedBy.OPERATOR)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        ("--keep coffee-2", 1, "needs a reason"),
+        ("--reason because", 1, "Choose one"),
+        ("--keep coffee-9 --reason because", 2, "not one of its records"),
+        ("--keep obs_999 --reason because", 2, "not one of its records"),
+    ],
+)
+def test_a_decision_that_is_not_one_is_refused(words: str, status: int, sentence: str) -> None:
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    ran = run(f"approve {operation.op_id} {words}")
+    assert (ran.status, sentence in ran.error) == (status, True)
+    assert only(Kind.SUPERSEDE).status == State.NEEDS_HUMAN
+
+
+def test_an_id_that_names_two_records_is_refused() -> None:
+    """One record's external id is the other's own id."""
+    within = scope("team-a/u1")
+    key = ("office", "floor")
+    first = observe("Floor 2", within=within, key=(*key, "2"))
+    observe("Floor 3", within=within, key=(*key, "3"), external_id=str(first.pk))
+    run("")
+    ran = run(f"approve {only(Kind.SUPERSEDE).op_id} --keep {first.pk} --reason because")
+    assert ran.status == 2
+    assert "names two" in ran.error
+
+
+def test_a_rejection_and_a_distinction_are_kept_and_not_asked_again() -> None:
+    twins("a/1")
+    twins("a/2", "router")
+    run("")
+    one, two = Operation.objects.order_by("pk")
+    assert run(f"reject {one.op_id} --reason 'not the same relay' --by maya").status == 0
+    assert run(f"distinct {two.op_id} --by ben").status == 0
+    assert run("--json").document["counts"]["merge"] == 0
+    assert set(Event.objects.filter(action__in=("rejected", "distinct")).values_list("action", "actor")) == {
+        ("rejected", "maya"),
+        ("distinct", "ben"),
+    }
+
+
+def test_who_decided_first_is_said_to_who_came_second() -> None:
+    """C16."""
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    run(f"reject {operation.op_id} --reason no --by maya")
+    ran = run(f"approve {operation.op_id} --keep coffee-2 --reason yes --by ben")
+    assert ran.status == 1
+    assert "maya decided it" in ran.error
+
+
+def test_without_a_name_the_user_of_the_machine_decides() -> None:
+    twins()
+    run("--apply")
+    assert Operation.objects.get().applied_by.startswith("cli")
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def test_explain_shows_one_operation_whole_and_counts_as_reading_it() -> None:
+    """R116: every item of the first plans is to be read."""
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    ran = run(f"explain {operation.op_id[:12]} --by maya")
+    for words in (operation.op_id, "needs human", "coffee-2", '"The coffee machine is on floor 3"', "signals"):
+        assert words in ran.out
+    item = operation.plan_items.get()
+    assert item.opened_by == "maya"
+    run(f"reject {operation.op_id} --reason 'a misprint' --by maya")
+    ran = run(f"explain {operation.op_id}")
+    assert "by maya: a misprint" in ran.out
+    document = run(f"explain {operation.op_id} --json").document
+    assert document["decision_reason"] == "a misprint"
+    assert [event["action"] for event in document["events"]][-1] == "rejected"
+
+
+def test_stats_measure_what_is_there() -> None:
+    """R86: size over time, duplicates, promotions, the oldest record, the growth curve."""
+    twins()
+    contradiction()
+    run("")
+    document = run("stats --json").document
+    assert document["observations"] == 4
+    assert document["duplicates"] == {"share": 0.25, "same_text": 1, "waiting_merges": 1}
+    assert document["months"][-1]["said_total"] == 4
+    first = Observation.objects.earliest("created_at").created_at
+    assert document["oldest"] == first.isoformat()
+    assert document["promotions"] == 0
+    run("apply")
+    document = run("stats --json").document
+    assert document["by_status"] == {"active": 3, "archived": 2}
+    assert document["duplicates"]["share"] == 0.0
+    assert document["applied"] == {"merge": 1}
+    text = run("stats").out
+    assert "3 active, 2 archived" in text
+    assert "GROWTH" in text
+    assert "#" in text
+
+
+def test_stats_of_an_empty_store_are_zeros() -> None:
+    assert run("stats --json").document["observations"] == 0
+    assert "OLDEST        nothing yet" in run("stats").out
+
+
+def test_reading_commands_write_nothing_to_memory() -> None:
+    twins()
+    run("")
+    before = snapshot()
+    operation = only(Kind.MERGE)
+    for words in ("stats", "stats --json", f"explain {operation.op_id}", f"explain {operation.op_id} --json"):
+        run(words)
+    assert snapshot() == before
+
+
+def test_every_sub_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("", "plan", "apply", "undo", "explain", "stats", "approve", "reject", "distinct"):
+        with pytest.raises(SystemExit) as ended:
+            Command(stdout=io.StringIO()).run_from_argv(["manage.py", "consolidate", *verb.split(), "--help"])
+        assert ended.value.code == 0
+        assert "--scope" in capsys.readouterr().out
+
+
+def test_what_json_prints_is_what_the_planner_reads() -> None:
+    twins()
+    document = run("--json").document
+    plan = Plan.objects.get()
+    assert document["operations"] == json.loads(json.dumps(planner.plan_json(plan)))["operations"]
