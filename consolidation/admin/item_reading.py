@@ -19,6 +19,7 @@ from consolidation.operations import Approval, Kind, State, obs, plan, visible
 from observations.models import Event, Evidence, Observation, Use, database_now
 
 _SEE = re.compile(r"; see (op_[0-9a-f]{32})$")
+_SHOWN_ELSEWHERE = ("pairs", "suggested_keep", "why", "discriminator")
 EVIDENCE_SHOWN = 6  # of one source
 EVENTS_SHOWN = 100
 
@@ -393,7 +394,7 @@ def _pairs(operation: Operation) -> tuple[Pair, ...]:
             a=obs(int(pair["a"])),
             b=obs(int(pair["b"])),
             cosine="no vector" if pair.get("cosine") is None else f"{pair['cosine']:.3f}",
-            met=", ".join(_MET.get(name, visible(str(name))) for name in pair.get("met", [])),
+            met=_met(pair.get("met", [])),
             verdict=Chip(
                 word=visible(str(pair.get("verdict", ""))), tone=_VERDICT_TONES.get(pair.get("verdict"), "quiet")
             ),
@@ -403,10 +404,17 @@ def _pairs(operation: Operation) -> tuple[Pair, ...]:
     )
 
 
+def _met(names: Sequence[str]) -> str:
+    """The keys of a pair in words; the same subject and predicate says the same subject too."""
+    told = [name for name in names if not (name == "subject" and "subject_predicate" in names)]
+    return ", ".join(_MET.get(name, visible(str(name))) for name in told)
+
+
 def _figures(operation: Operation) -> tuple[tuple[str, str], ...]:
     """What else the rule noted, in its own words."""
-    rest = {name: value for name, value in operation.signals.items() if name != "pairs"}
-    return tuple((name.replace("_", " "), value) for name, value in flat(rest) + flat(operation.product))
+    noted = {**operation.signals, **operation.product}
+    rest = {name: value for name, value in noted.items() if name not in _SHOWN_ELSEWHERE}
+    return tuple((name.replace("_", " "), value) for name, value in flat(rest))
 
 
 def _product(

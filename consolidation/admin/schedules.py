@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from django_celery_beat.models import PeriodicTask, PeriodicTasks
 
@@ -24,7 +24,6 @@ class ScheduleAdmin(ModelAdmin):
     """A periodic task. Nothing is added, removed or run by hand: a task with arguments of one's own writes memory."""
 
     list_display = ("name", "enabled", "interval", "crontab", "last_run_at")
-    list_filter = ("enabled",)
     list_select_related = ("interval", "crontab")
     fields = (*WHAT, *WHEN)
     readonly_fields = WHAT
@@ -38,8 +37,12 @@ class ScheduleAdmin(ModelAdmin):
         return [url for url in super().get_urls() if getattr(url, "name", None) in kept]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Only the declared filter."""
-        return lookup in ("enabled", "enabled__exact")
+        """None."""
+        return False
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, by its name."""
+        return super().changelist_view(request, {"title": "Schedule", **(extra_context or {})})
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Ours, without `delete_selected`."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
@@ -46,8 +47,14 @@ class Reach:
 
     @classmethod
     def of(cls, request: HttpRequest) -> Reach:
-        """The reach of the person who asks. Two queries, none for a superuser."""
-        user = signed_in(request)
+        """The reach of the person who asks, read once per request. Two queries, none for a superuser."""
+        known = _reaches.get(request)
+        if known is None:
+            known = _reaches[request] = cls._read(signed_in(request))
+        return known
+
+    @classmethod
+    def _read(cls, user: User) -> Reach:
         patterns: tuple[str, ...] = ("*",)
         if not user.is_superuser:
             patterns = tuple(ScopeAccess.objects.filter(user_id=user.pk).values_list("pattern", flat=True))
@@ -68,6 +75,9 @@ class Reach:
         """The rows of visible scopes; rows that belong to no scope only for those who see everything. No query."""
         mine = Q(scope__in=self.scopes)
         return queryset.filter(mine | Q(scope__isnull=True) if self.everything else mine)
+
+
+_reaches: WeakKeyDictionary[HttpRequest, Reach] = WeakKeyDictionary()
 
 
 def signed_in(request: HttpRequest) -> User:
@@ -173,12 +183,23 @@ class ReadOnlyAdmin(Shut):
     show_full_result_count = False
     list_max_show_all = 0
     list_per_page = 50
+    sortable_by = ()
+    change_form_template = "admin/palimpsest/plain_form.html"
     search_fields = ()  # a search would put what was typed into the address
     filters: ClassVar[tuple[str, ...]] = ()  # fields with declared choices, by which the list may be narrowed
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
         """Scoped, newest first."""
         return Reach.of(request).rows(super().get_queryset(request)).order_by("-pk")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, by its name."""
+        title = str(self.opts.verbose_name_plural).capitalize()
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: object, object_id: str) -> HttpResponse:
+        """A row of another scope is not there, exactly as one that does not exist."""
+        raise Http404
 
     def get_list_filter(self, request: HttpRequest) -> tuple[str, ...]:
         """Only declared choices: no filter that lists what other scopes hold."""
