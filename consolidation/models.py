@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from django.db import models
+from django.db import connection, models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
 from consolidation import policy as rules
@@ -304,12 +304,32 @@ class Consumption(models.Model):
         return f"consumption {self.pk}"
 
 
+_APART = """
+WITH RECURSIVE judged AS (
+  SELECT low_id, high_id FROM consolidation_verdict WHERE scope_id = %(scope)s
+), carries (claim, id) AS (
+  SELECT low_id, low_id FROM judged UNION SELECT high_id, high_id FROM judged
+  UNION
+  SELECT c.claim, l.derived_id FROM carries c JOIN observations_lineage l
+    ON l.scope_id = %(scope)s AND l.source_observation_id = c.id AND l.derivation = 'merge'
+)
+SELECT DISTINCT least(a.id, b.id), greatest(a.id, b.id) FROM judged
+JOIN carries a ON a.claim = low_id JOIN carries b ON b.claim = high_id WHERE a.id <> b.id
+"""
+
+
 class VerdictQuerySet(models.QuerySet["Verdict"]):
     """Pairs people have judged."""
 
     def pairs(self, *, scope_id: int) -> frozenset[tuple[int, int]]:
-        """The (low id, high id) pairs of a scope that are never proposed together again."""
-        return frozenset(self.filter(scope_id=scope_id).values_list("low_id", "high_id"))
+        """The (low id, high id) pairs of a scope that are never proposed together again. One query.
+
+        What a claim was merged into says the same, so the verdict holds for that row too, however often it was merged:
+        a third copy of one claim must not carry it over to the other.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(_APART, {"scope": scope_id})
+            return frozenset((low, high) for low, high in cursor.fetchall())
 
 
 class Verdict(models.Model):

@@ -142,9 +142,8 @@ def _planned(scope: Scope, profile: Profile, now: datetime) -> _Pass:
     )
     taken = one.reserved.union(*(proposal.sources for proposal in merges if proposal.appliable))
     old = reading.prunable(scope_id=scope.pk, policy=policy, now=now)
-    prunes = prune_proposals(
-        old.aged, old.spent, policy=policy, now=now, protected=old.protected, taken=frozenset(taken)
-    )
+    left = [row for row in old.aged if row.id not in one.reserved]  # an approved prune stays as it was approved
+    prunes = prune_proposals(left, old.spent, policy=policy, now=now, protected=old.protected, taken=frozenset(taken))
     one.proposals = sorted([*merges, *prunes], key=_order)
     one.versions = _versions([*near, *old.aged, *(source for row in old.spent for source in row.sources)])
     _count(one, policy, blast(one.proposals, scope_size=one.figures["records"], policy=policy).exceeded)
