@@ -106,7 +106,8 @@ SELECT 'obs_' || s.observation_id FROM consolidation_operation p
 JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id
 LEFT JOIN consolidation_consumption c ON c.scope_id = p.scope_id AND c.operation_id = p.id
   AND c.observation_id = s.observation_id
-WHERE p.status = 'applied' AND p.kind = 'merge' AND c.id IS NULL
+WHERE p.status = 'applied' AND c.id IS NULL AND s.applied_version > s.planned_version
+  AND NOT p.decision ?| ARRAY['both', 'many_valued']
 """
 
 _SCOPE_CLOSED = """

@@ -35,6 +35,7 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
     ),
     "consolidation_verdict": (),
 }
+NEVER_UPDATED = ("consolidation_consumption",)  # made by apply, deleted by undo
 # Written only by the database's own functions.
 READ_ONLY = ("observations_transition", "observations_tombstone", "django_migrations")
 ERASE = "palimpsest_erase_observations(bigint, bigint[], text, text, text)"
@@ -72,6 +73,9 @@ def _statements(app: sql.Identifier) -> list[sql.Composed]:
         if columns:
             listed = sql.SQL(", ").join(map(sql.Identifier, columns))
             statements.append(sql.SQL("GRANT UPDATE ({}) ON {} TO {}").format(listed, name, app))
+    for table in NEVER_UPDATED:
+        revoke = sql.SQL("REVOKE UPDATE ON {} FROM {}")
+        statements.append(revoke.format(sql.Identifier(table), app))
     for table in READ_ONLY:
         revoke = sql.SQL("REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {} FROM {}")
         statements.append(revoke.format(sql.Identifier(table), app))

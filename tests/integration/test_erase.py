@@ -109,7 +109,7 @@ def corrected(within: Scope) -> tuple[Operation, list[Observation]]:
     return operation, [*rows, Observation.objects.get(pk=operation.derived_id)]
 
 
-def erase(rows: Sequence[Observation], *, request: str = "op_test") -> int:
+def erase(rows: Sequence[Observation], *, request: str = "forget:test") -> int:
     with transaction.atomic():
         ids = [row.pk for row in rows]
         return store.erase(scope_id=rows[0].scope_id, ids=ids, by="ines", reason="a test", request=request)
@@ -182,7 +182,7 @@ def test_what_a_user_said_is_not_erased_without_a_forget_request() -> None:
     """R47, I12: neither by a prune nor by anything else that is not a person's request to forget."""
     row = planted(store.open_scope(name="team-a/birds"), stated_by=StatedBy.USER)
     with pytest.raises(DatabaseError, match="only by a forget request"), transaction.atomic():
-        erase([row])
+        erase([row], request="op_test")
     assert erase([row], request="forget:17") == 1
 
 

@@ -44,7 +44,7 @@ def _bring_to(status: Status, row: Observation, other: Observation) -> None:
     """Legal moves from active to a status, as the application makes them."""
     if status == Status.ERASED:
         with transaction.atomic():
-            store.erase(scope_id=row.scope_id, ids=[row.pk], by="tester", reason="test", request="op_test")
+            store.erase(scope_id=row.scope_id, ids=[row.pk], by="tester", reason="test", request="forget:test")
     elif status != Status.ACTIVE:
         with transaction.atomic():
             successor = other.pk if status == Status.SUPERSEDED else None
@@ -165,7 +165,7 @@ def test_history_is_append_only_even_for_a_superuser(admin: psycopg.Connection, 
                 operation="op_1#1",
             ),
         )
-        store.erase(scope_id=within.pk, ids=[second.pk], by="tester", reason="test", request="op_test")
+        store.erase(scope_id=within.pk, ids=[second.pk], by="tester", reason="test", request="forget:test")
     admin.execute("INSERT INTO observations_event (action, actor, subject, detail) VALUES ('a', 'b', 'c', '{}')")
     with pytest.raises(psycopg.DatabaseError, match="append-only"):
         admin.execute(statement.format(f"observations_{table}"))
@@ -175,7 +175,7 @@ def test_erasing_nulls_text_key_quotes_and_vector_and_leaves_the_shell_with_its_
     within = scope()
     row = observe("The alarm code is kept in the safe", within=within, key=("alarm", "code", "kept in safe"))
     with transaction.atomic():
-        assert store.erase(scope_id=within.pk, ids=[row.pk], by="tester", reason="retention", request="op_1") == 1
+        assert store.erase(scope_id=within.pk, ids=[row.pk], by="tester", reason="retention", request="forget:1") == 1
     shell = Observation.objects.get(pk=row.pk)
     assert (shell.status, shell.text, shell.subject, shell.text_key, shell.spo_key) == ("erased", None, "", 0, 0)
     assert shell.tombstones.get().reason == "retention"

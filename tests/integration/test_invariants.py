@@ -31,6 +31,10 @@ FORGERIES = [
     ("I3", f"UPDATE observations_observation SET produced_by = 'op_forged#1' WHERE id = {MERGED}"),
     ("I4", f"UPDATE observations_observation SET status = 'active', superseded_by_id = NULL WHERE id = {SOURCE}"),
     ("I4", f"DELETE FROM consolidation_consumption WHERE observation_id = {SOURCE}"),
+    ("I4", "DELETE FROM consolidation_consumption WHERE operation_id IN"
+     " (SELECT id FROM consolidation_operation WHERE kind = 'archive')"),
+    ("I4", "DELETE FROM consolidation_consumption WHERE operation_id IN"
+     " (SELECT id FROM consolidation_operation WHERE kind = 'supersede')"),
     ("I5", f"UPDATE observations_lineage SET scope_id = scope_id + 1 WHERE derived_id = {MERGED}"),
     ("I5", f"UPDATE observations_observation SET superseded_by_id = {LATEST} WHERE id = {SOURCE}"),
     ("I5", "UPDATE consolidation_operationsource SET scope_id = scope_id + 1"),
