@@ -15,6 +15,8 @@ from django.db import transaction
 
 from consolidation.models import Operation, OperationSource, Plan, PlanItem, Policy, Verdict
 from consolidation.operations import Approval, Json, Kind, Shown, State, digest, obs
+from consolidation.policy import Policy as Rules
+from consolidation.policy import PolicyError
 from observations.models import Event, Observation, database_now
 from observations.records import Status
 
@@ -91,11 +93,19 @@ def digest_of(*, operation: Operation, rows: Sequence[Observation], policy_hash:
     )
 
 
+def policy_of(scope: str) -> Rules:
+    """The policy that holds for a scope's name. Raises Refused where it cannot be read: nothing is applied then."""
+    try:
+        return Policy.objects.effective(scope=scope)
+    except PolicyError as fault:
+        raise Refused(f"The policy of {scope} cannot be read: {fault}") from fault
+
+
 def shown_digest(*, operation: Operation) -> str:
     """The digest a page carries in its form: the operation as it is proposed and its sources as they stand now. Three
     queries.
     """
-    policy = Policy.objects.effective(scope=operation.scope.name)
+    policy = policy_of(operation.scope.name)
     undecided = Operation(
         op_id=operation.op_id,
         generation=operation.generation,
@@ -168,7 +178,7 @@ def approve(
     if moved or (digest and digest != shown_digest(operation=locked)):
         what = "; ".join(moved) or "the policy changed"
         raise Changed(f"{locked.op_id} is not what was shown any more: {what}. Plan again.")
-    policy = Policy.objects.effective(scope=locked.scope.name)
+    policy = policy_of(locked.scope.name)
     locked.decision, locked.decision_text = chosen.to_dict(), chosen.text
     locked.approved_digest = digest_of(operation=locked, rows=rows, policy_hash=policy.hash)
     locked.approval_expires_at = database_now() + timedelta(hours=policy.approval_ttl_hours)
@@ -261,6 +271,8 @@ def _checked(operation: Operation, sources: Sequence[OperationSource], decision:
         raise Refused(f"A {operation.kind} only takes which text to keep.")
     if operation.kind not in (Kind.SUPERSEDE, Kind.MERGE) and decision.keep is not None:
         raise Refused(f"A {operation.kind} keeps no text: approve it as it stands.")
+    if decision.both and sorted(pk for pk, _, _ in decision.both) != sorted(filter(None, ids)):
+        raise Refused("All are true: give every claim its period, each once.")
     for pk, start, end in decision.both:
         if start and end and start > end:
             raise Refused(f"The period of {obs(pk)} ends before it begins.")

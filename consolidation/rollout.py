@@ -10,9 +10,8 @@ from datetime import timedelta
 from django.db import OperationalError
 from django.db.models import Count, Min, Q
 
-from consolidation import policy as rules
-from consolidation import runner
-from consolidation.models import Operation, OperationSource, Pause, Plan, PlanItem, Policy
+from consolidation import review, runner
+from consolidation.models import Operation, OperationSource, Pause, Plan, PlanItem
 from consolidation.operations import Approval, State
 from consolidation.review import Refused
 from consolidation.runner import Outcome, Result
@@ -61,7 +60,7 @@ def apply_unattended(
     radius, TooWide: unattended application never goes past the cap, whoever overrides.
     """
     for scope in Scope.objects.filter(operations__plan_items__plan=plan).distinct():
-        if not Policy.objects.effective(scope=scope.name).unattended:
+        if not review.policy_of(scope.name).unattended:
             raise NotUnattended(f"The policy of {scope.name} does not allow unattended application.")
         missing = trial(scope=scope)
         if missing and not (override_by and override_reason.strip()):
@@ -106,7 +105,7 @@ def width(*, plan: Plan) -> str:
 
 def _wide(scope_id: int, name: str, rows: int) -> str:
     size = Observation.objects.active().filter(scope_id=scope_id).count()
-    policy: rules.Policy = Policy.objects.effective(scope=name)
+    policy = review.policy_of(name)
     limit = max(policy.blast_floor, int(size * policy.blast_share))
     if rows <= limit:
         return ""

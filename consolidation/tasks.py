@@ -177,7 +177,7 @@ def _erase_pruned(job: outbox.Job) -> str:
     try:
         erased = runner.erase_pruned(scope_id=job.scope, operation_id=job.number("operation"))
     except Refused as refusal:
-        raise outbox.NotYet("the scope is on hold or paused") from refusal
+        raise outbox.NotYet(str(refusal)) from refusal
     return f"{erased} rows erased" if erased else outbox.ALREADY_DONE
 
 

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from django.db import DatabaseError
 
 from consolidation import merge, review
+from consolidation.models import Operation
 from consolidation.operations import Kind
 from consolidation.runner.work import Work, stamp
 from observations import outbox, store
-from observations.models import Evidence, Use
+from observations.models import Evidence, Observation, Use
 from observations.records import Claim, Record, StatedBy, Status, WrittenBy
 
 ERASE_PRUNED = "erase_pruned"  # the outbox task that erases after the grace period
@@ -38,10 +39,11 @@ def _merge(work: Work, by: str) -> Effect:
     operation = work.operation
     keep = int(operation.decision.get("keep") or operation.keeper_id or 0)
     combined = merge.combine(_records(work), keeper=keep, policy=work.policy)
+    name = _free_name(operation)
     derived = store.write_derived(
         scope=operation.scope,
         derived=store.Derived(
-            claim=replace(combined.claim, external_id=stamp(operation)),
+            claim=replace(combined.claim, external_id=name),
             sources=tuple(work.ids),
             derivation=Kind.MERGE,
             operation=stamp(operation),
@@ -77,7 +79,7 @@ def _right_claim(work: Work, by: str) -> int:
     newest = max(work.rows.values(), key=lambda row: (row.created_at, row.pk))
     claim = Claim(
         text=operation.decision_text,
-        external_id=stamp(operation),
+        external_id=_free_name(operation),
         subject=newest.subject,
         predicate=newest.predicate,
         confidence=0.9,
@@ -89,6 +91,18 @@ def _right_claim(work: Work, by: str) -> int:
         raise DatabaseError(written.reason)
     store.copy_evidence(scope_id=operation.scope_id, into=written.id, sources=work.ids)
     return written.id
+
+
+def _free_name(operation: Operation) -> str:
+    """The external id of the row an operation writes: its stamp, unless an import or a writer has taken that already.
+
+    A store that was exported and imported again makes the same ids, beside the rows of its former operations. One
+    query.
+    """
+    names = [stamp(operation), *(f"{stamp(operation)}~{number}" for number in range(2, 100))]
+    rows = Observation.objects.filter(scope_id=operation.scope_id, external_id__in=names)
+    taken = set(rows.values_list("external_id", flat=True))
+    return next((name for name in names if name not in taken), stamp(operation))
 
 
 def _moment(text: str | None) -> datetime | None:

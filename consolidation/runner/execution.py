@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import F
@@ -39,6 +40,8 @@ def apply(*, operation: Operation, by: str) -> Result:
     try:
         with transaction.atomic():
             return _apply_under_lock(operation, by)
+    except review.Refused as refusal:
+        return result(operation, Outcome.REFUSED, str(refusal))
     except OperationalError:
         raise
     except DatabaseError as error:
@@ -171,6 +174,8 @@ def undo(*, operation: Operation, by: str) -> Result:
     try:
         with transaction.atomic():
             return _undo_under_lock(operation, by)
+    except review.Refused as refusal:
+        return result(operation, Outcome.REFUSED, str(refusal))
     except OperationalError:
         raise
     except DatabaseError as error:
@@ -223,6 +228,7 @@ def _blockers(work: Work) -> list[str]:
     found = [f"{op_id} was built on it: undo {op_id} first." for op_id in later]
     if found:
         return found
+    found += _hanging_on(work)
     for pk, version in watched.items():
         row = work.rows[pk]
         if row.status == Status.ERASED:
@@ -230,6 +236,15 @@ def _blockers(work: Work) -> list[str]:
         elif row.version != version and not _taken_back(work, pk, since=version or 0):
             found.append(f"{obs(pk)} {review.MOVED.get(Status(row.status), 'changed')} since.")
     return found
+
+
+def _hanging_on(work: Work) -> list[str]:
+    """Rows that a writer has replaced by the result since: without it they would lead nowhere (I2). One query."""
+    if work.operation.derived_id is None:
+        return []
+    rows = Observation.objects.filter(scope_id=work.operation.scope_id, superseded_by_id=work.operation.derived_id)
+    later = rows.exclude(pk__in=work.ids).order_by("pk").values_list("pk", flat=True)
+    return [f"{obs(pk)} was replaced by its result since." for pk in later]
 
 
 def _taken_back(work: Work, pk: int, *, since: int) -> bool:
@@ -267,6 +282,7 @@ def _restore(work: Work) -> None:
         if source.applied_version != source.planned_version
     ]
     store.restore(scope_id=operation.scope_id, priors=priors)
+    store.ask_for_vectors(scope=operation.scope, ids=[prior.id for prior in priors if prior.status == Status.ACTIVE])
     # The version undo leaves behind is how the planner knows that nothing moved since (and does not ask again).
     moved = OperationSource.objects.filter(scope_id=operation.scope_id, operation=operation)
     moved.exclude(applied_version=F("planned_version")).update(applied_version=F("applied_version") + 1)
@@ -300,18 +316,26 @@ def _undone(work: Work, by: str) -> Result:
 def erase_pruned(*, scope_id: int, operation_id: int) -> int:
     """Erase what an applied prune took out of the reads, once its grace period is over; returns how many rows.
 
-    Does nothing when the prune was undone or already carried through, so a second delivery is harmless.
+    Does nothing when the prune was undone or already carried through, so a second delivery is harmless. Raises Refused
+    within the grace period, on hold and while paused: erasing cannot be taken back.
     """
     with transaction.atomic():
         operation = Operation.objects.select_related("scope").get(pk=operation_id, scope_id=scope_id)
         work = lock(operation, cause="erase")
         if work.operation.kind != Kind.PRUNE or work.operation.status != State.APPLIED:
             return 0
-        if held(scope=operation.scope, now=work.now):
-            raise review.Refused(f"{operation.op_id} waits: the scope is on hold or paused.")
+        if reason := held(scope=operation.scope, now=work.now) or _grace(work):
+            raise review.Refused(f"{operation.op_id} waits: {reason}.")
         erased = store.erase(
             scope_id=scope_id, ids=work.ids, by=operation.applied_by, reason="prune", request=operation.op_id
         )
         if erased:
             record(work.operation, "erased", "system", {"erased": erased})
         return erased
+
+
+def _grace(work: Work) -> str:
+    """Why it is too early to erase: the grace period of the policy as it is now, whatever woke this up."""
+    assert work.operation.applied_at is not None
+    ends = work.operation.applied_at + timedelta(days=work.policy.grace_days)
+    return f"its grace period ends on {ends:%Y-%m-%d %H:%M} UTC" if work.now < ends else ""

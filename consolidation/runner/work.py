@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from consolidation import review
-from consolidation.models import Operation, OperationSource, Policy
+from consolidation.models import Operation, OperationSource
 from consolidation.operations import Json
 from consolidation.policy import Policy as Rules
 from observations import store
@@ -59,7 +59,7 @@ def lock(operation: Operation, *, cause: str) -> Work:
     if locked.derived_id:
         ids.append(locked.derived_id)
     rows = store.lock_rows(scope_id=locked.scope_id, ids=ids)
-    return Work(locked, sources, rows, Policy.objects.effective(scope=locked.scope.name), now)
+    return Work(locked, sources, rows, review.policy_of(locked.scope.name), now)
 
 
 def stamp(operation: Operation) -> str:

@@ -10,6 +10,7 @@ from observations.store.drafting import content_hash, key64
 from observations.store.moving import (
     Derived,
     Prior,
+    ask_for_vectors,
     copy_evidence,
     erase,
     move,
@@ -30,6 +31,7 @@ __all__ = [
     "add_episodes",
     "add_observations",
     "adopt_lineage",
+    "ask_for_vectors",
     "content_hash",
     "copy_evidence",
     "erase",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -89,17 +90,41 @@ def replace(*, scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, u
     """Write a claim that supersedes a current row: the old row keeps its text and names its successor (R12).
 
     With `union` the new row takes over the old one's evidence (R15, an UPDATE); without, it starts fresh (R16, a DELETE
-    and replace). Raises Observation.DoesNotExist when the old row is not current in this scope.
+    and replace). Doing it twice is doing it once. A claim that is current already becomes the successor; one that left
+    the reads since is written anew, so that a correction back is not lost. Raises Observation.DoesNotExist when the old
+    row is not current in this scope.
     """
     lock_scope(scope_id=scope.pk, cause=f"{written_by}: replace")
     [written] = add_observations(scope=scope, claims=[claim], written_by=written_by)
-    if written.fate != Fate.ADDED or written.id is None:
+    if written.fate == Fate.KNOWN and written.id is not None:
+        written = _said_before(scope, old_id, claim, written_by, known_id=written.id)
+    if written.id is None or written.id == old_id or _replaced_by(scope, old_id, written):
         return written
     old = Observation.objects.active().in_scope(scope).select_for_update(of=("self",)).get(pk=old_id)
     if union:
         copy_evidence(scope_id=scope.pk, into=written.id, sources=[old.pk])
     move(scope_id=scope.pk, ids=[old.pk], to=Status.SUPERSEDED, successor=written.id)
     return written
+
+
+def _said_before(scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, *, known_id: int) -> Written:
+    """The row that takes the place of an old one, when the claim is there already: itself, or a new row of the text."""
+    known = Observation.objects.in_scope(scope).get(pk=known_id)
+    there = Written(fate=Fate.KNOWN, id=known_id, cleaned=known.cleaned)
+    if known_id == old_id or known.status == Status.ACTIVE or _replaced_by(scope, old_id, there):
+        return there
+    if claim.external_id:
+        reason = f"this id is already there and {known.status}; a change is a new line with a new id"
+        return Written(fate=Fate.REFUSED, reason=reason)
+    again = dataclass_replace(claim, external_id=f"{known.external_id}~{old_id}")  # the same when it is done twice
+    return add_observations(scope=scope, claims=[again], written_by=written_by)[0]
+
+
+def _replaced_by(scope: Scope, old_id: int, written: Written) -> bool:
+    """Whether the row has taken the old one's place before."""
+    if written.fate != Fate.KNOWN:
+        return False
+    return Observation.objects.in_scope(scope).filter(pk=old_id, superseded_by_id=written.id).exists()
 
 
 def _known(

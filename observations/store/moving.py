@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from observations.models import Evidence, Lineage, Scope, database_now
+from observations.models import Embedding, Evidence, Lineage, Scope, database_now
 from observations.records import Claim, Status, WrittenBy
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def write_derived(*, scope: Scope, derived: Derived) -> int:
             [evidence_row(scope, row.pk, ref) for ref in derived.claim.evidence], ignore_conflicts=True
         )
         embed_later(scope, [row.pk])
-    else:
-        _copy_embedding(scope_id=scope.pk, into=row.pk, source=derived.same_text_as)
+    elif not _copy_embedding(scope_id=scope.pk, into=row.pk, source=derived.same_text_as):
+        embed_later(scope, [row.pk])  # the source has none yet, and its own embedding will not reach this row
     Lineage.objects.bulk_create(
         Lineage(
             scope=scope,
@@ -154,11 +154,24 @@ def copy_evidence(*, scope_id: int, into: int, sources: Sequence[int]) -> None:
         )
 
 
-def _copy_embedding(*, scope_id: int, into: int, source: int) -> None:
+def ask_for_vectors(*, scope: Scope, ids: Sequence[int]) -> None:
+    """Ask for the vectors of rows that have none: what left the reads before it was embedded was passed over. One or
+    two queries.
+    """
+    there = Embedding.objects.filter(scope=scope, observation_id__in=list(ids), vector__isnull=False)
+    missing = sorted(set(ids) - set(there.values_list("observation_id", flat=True)))
+    if missing:
+        embed_later(scope, missing)
+
+
+def _copy_embedding(*, scope_id: int, into: int, source: int) -> int:
+    """How many vectors, one per profile, a row took over from another. One query."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO observations_embedding (scope_id, observation_id, profile, dimensions, vector, bands, active)"
             " SELECT scope_id, %s::bigint, profile, dimensions, vector, bands, true"
-            " FROM observations_embedding WHERE scope_id = %s AND observation_id = %s",
+            " FROM observations_embedding WHERE scope_id = %s AND observation_id = %s AND vector IS NOT NULL",
             [into, scope_id, source],
         )
+        copied: int = cursor.rowcount
+        return copied

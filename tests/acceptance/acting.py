@@ -13,6 +13,7 @@ from observations import store
 from observations.models import Observation, Scope
 from observations.records import Claim, StatedBy, WrittenBy
 from tests.building import LONG_AGO, observe, propose, scope
+from tests.conftest import superuser
 
 KEY = ("relay", "sits in", "rack 4")
 
@@ -54,6 +55,16 @@ def correct(row: Observation, text: str = "The relay sits in rack 7") -> int:
         written = store.replace(scope=row.scope, old_id=row.pk, claim=claim, written_by=WrittenBy.DELIBERATE)
     assert written.id is not None
     return written.id
+
+
+def let_the_grace_pass(operation: Operation) -> None:
+    """As if it had been applied 31 days ago. Only a superuser past every trigger can: an application is history."""
+    with superuser() as admin:
+        admin.execute("SET session_replication_role = replica")
+        admin.execute(
+            "UPDATE consolidation_operation SET applied_at = applied_at - interval '31 days' WHERE id = %s",
+            (operation.pk,),
+        )
 
 
 def plan_of(count: int) -> Plan:

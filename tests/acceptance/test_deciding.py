@@ -12,7 +12,7 @@ from consolidation.operations import Approval, Kind, State
 from consolidation.runner import Outcome
 from observations.models import Event, Observation, Outbox, database_now
 from observations.records import StatedBy, Status
-from tests.acceptance.acting import apply, correct, fresh, plan_of, three, undo
+from tests.acceptance.acting import apply, correct, fresh, let_the_grace_pass, plan_of, three, undo
 from tests.acceptance.actors import together
 from tests.building import LONG_AGO, observe, propose, scope
 
@@ -93,6 +93,9 @@ def test_a_prune_leaves_the_reads_at_once_is_undone_within_grace_and_erased_afte
     assert Observation.objects.active().count() == 0
     due = Outbox.objects.get(task="erase_pruned")
     assert timedelta(days=29) < due.due_at - database_now() <= timedelta(days=30)
+    with pytest.raises(review.Refused, match="its grace period ends on"):
+        runner.erase_pruned(scope_id=operation.scope_id, operation_id=operation.pk)
+    let_the_grace_pass(operation)
     runner.erase_pruned(scope_id=operation.scope_id, operation_id=operation.pk)
     assert set(Observation.objects.values_list("text", "status")) == {(None, Status.ERASED)}
     undone = undo(operation)

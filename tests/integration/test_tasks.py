@@ -19,6 +19,7 @@ from observations import outbox, store
 from observations.models import Embedding, Observation, Outbox, Scope, database_now
 from observations.records import Claim, Status, WrittenBy
 from observations.tasks import embed, sweep
+from tests.acceptance.acting import let_the_grace_pass
 from tests.building import observe, propose, scope
 from tests.conftest import superuser
 
@@ -348,6 +349,7 @@ def test_pruned_rows_are_erased_after_the_grace_period_and_not_before() -> None:
     assert sweep() == "0 rows"
     assert Observation.objects.get().status == Status.ARCHIVED
     Outbox.objects.filter(task=runner.ERASE_PRUNED).update(due_at=database_now())
+    let_the_grace_pass(operation)
     assert sweep() == "1 rows"
     assert Observation.objects.get().status == Status.ERASED
     job = outbox.Job(0, runner.ERASE_PRUNED, operation.scope_id, "k", {"operation": operation.pk}, 1)
