@@ -1,0 +1,82 @@
+"""A real browser: the system's Chromium or Chrome, else one of Playwright's own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Playwright, Response, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+ARGUMENTS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+ARTIFACTS = Path(__file__).resolve().parents[2] / "test-artifacts"
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+class NoBrowser(Exception):
+    """No browser could be started; the text says what was tried."""
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A running browser. Raises NoBrowser."""
+    with sync_playwright() as playwright:
+        running = _start(playwright)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+def _start(playwright: Playwright) -> Browser:
+    tried = []
+    for program in [*filter(None, map(shutil.which, NAMES)), None]:
+        try:
+            return playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        except Error as error:
+            tried.append(f"{program or 'a Playwright browser'}: {error.message.splitlines()[0]}")
+    raise NoBrowser("No browser could be started. " + "; ".join(tried))
+
+
+@dataclass
+class Watch:
+    """What a page complained about: nothing may be in it at the end."""
+
+    complaints: list[str] = field(default_factory=list)
+
+    def over(self, page: Page) -> Page:
+        """Listen to one page: console errors (violations of the policy among them), script errors, failed requests."""
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
+        page.on("response", self._response)
+        page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
+        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        return page
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.complaints.append(f"{response.status}: {response.url}")
+
+
+def shoot(page: Page, name: str) -> None:
+    """The page as it is now, in light and dark, on a desktop and a phone, and that nothing runs over its side."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.screenshot(path=ARTIFACTS / f"{name}-{size}-{scheme}.png", full_page=True)
+        over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert over <= 1, f"{name} is {over} px too wide on a {size}"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": SIZES["desktop"][0], "height": SIZES["desktop"][1]})

@@ -1,0 +1,47 @@
+"""One browser for the browser tests, the demo's memory to walk through, and people who can sign in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from django.test import override_settings
+from playwright.sync_api import Browser
+
+from observations.retrieval import current_embedder
+from tests.e2e.browser import NoBrowser, Watch, browser
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A real browser. Playwright's loop runs in this thread, and Django has to be told that this is fine."""
+    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    try:
+        with browser() as running:
+            yield running
+    except NoBrowser as missing:
+        pytest.skip(str(missing))
+    finally:
+        if before is None:
+            del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+        else:
+            os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    """No page of the test may complain."""
+    watching = Watch()
+    yield watching
+    assert watching.complaints == []
+
+
+@pytest.fixture
+def real_embedder() -> Iterator[None]:
+    """The newcomer's demo embeds with the real model; the process's embedder is the other tests' again afterwards."""
+    with override_settings(PALIMPSEST_EMBEDDER="minilm"):
+        current_embedder.cache_clear()
+        yield
+    current_embedder.cache_clear()
