@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -40,11 +41,24 @@ def item_url(operation: Operation, page: str = "change") -> str:
     return reverse(f"admin:consolidation_operation_{page}", args=[operation.pk])
 
 
+def settle() -> None:
+    """Let the deferred constraints look now, as a commit would between two requests of a real browser."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+
+
+def status_of(operation: Operation) -> str:
+    """An operation's state as it is stored."""
+    return Operation.objects.get(pk=operation.pk).status
+
+
 def decide(client: Client, operation: Operation, verb: str, *, digest: str = "", **fields: str) -> tuple[int, str]:
     """Post one decision as the item page does; the status and the text of the page that comes of it."""
     digest = digest or review.shown_digest(operation=operation)
     data = {"verb": verb, "digest": digest, **fields}
     answer = client.post(item_url(operation, "decide_one"), data, follow=True)
+    settle()
     return answer.status_code, answer.content.decode()
 
 
@@ -84,6 +98,7 @@ def world(name: str = "team-a/u1", *, mark: str = "") -> World:
     applied = propose(Kind.MERGE, pair("The relay restarts at 3", "The relay restarts at three"), plan=plan)
     done = runner.apply(operation=applied, by="seed")
     assert done.outcome == runner.Outcome.APPLIED, done
+    settle()
     applied.refresh_from_db()
     assert applied.derived_id is not None
     return World(

@@ -9,8 +9,8 @@ from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
-from consolidation.admin.item_reading import status_chip
 from consolidation.admin.reading import Chip
+from consolidation.admin.telling import status_chip
 from consolidation.admin.texts import SNIPPET, Text, snippet, when, whole
 from consolidation.operations import ep, obs, visible
 from observations.admin.base import Reach, Screen

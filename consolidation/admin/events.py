@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from consolidation.admin.item_reading import Happened, happened
+from consolidation.admin.telling import Happened, happened
 from consolidation.operations import visible
 from observations.admin.base import Reach, Screen
 from observations.admin.listing import declared, listing, scope_filter

@@ -13,6 +13,7 @@ from django.db.models import Count, Max
 from consolidation import merge, review, runner
 from consolidation import policy as rules
 from consolidation.admin.reading import Chip, proposed_digest, state_chip
+from consolidation.admin.telling import Happened, Witness, happened, key_words, status_chip, witness
 from consolidation.admin.texts import Text, compared, day, flat, period, snippet, when, whole
 from consolidation.models import Operation, OperationSource, PlanItem, Policy, held
 from consolidation.operations import Approval, Kind, State, obs, plan, visible
@@ -22,15 +23,6 @@ _SEE = re.compile(r"; see (op_[0-9a-f]{32})$")
 _SHOWN_ELSEWHERE = ("pairs", "suggested_keep", "why", "discriminator")
 EVIDENCE_SHOWN = 6  # of one source
 EVENTS_SHOWN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """One piece of evidence."""
-
-    uri: str
-    root: str  # empty: the source is its own root
-    quote: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +76,6 @@ class Product:
     sources: int
     witnesses: int
     roots: int
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """One event of the operation's history."""
-
-    at: str
-    iso: str
-    what: str
-    who: str
-    detail: tuple[tuple[str, str], ...]
-    tone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,24 +340,6 @@ def _card(
     )
 
 
-def status_chip(status: str) -> Chip:
-    """A row's status with its colour."""
-    tones = {"active": "done", "superseded": "back", "archived": "quiet", "retracted": "no", "quarantined": "warn"}
-    return Chip(word=status, tone=tones.get(status, "bad"))
-
-
-def key_words(row: Observation) -> str:
-    """Subject, predicate and object on one line."""
-    parts = (row.subject, row.predicate, row.object)
-    return " · ".join(visible(part) or "—" for part in parts) if any(parts) else ""
-
-
-def witness(row: Evidence) -> Witness:
-    """One piece of evidence; its source is shown as text, never as a link."""
-    root = "" if row.root_source == row.source_uri else snippet(row.root_source)
-    return Witness(uri=snippet(row.source_uri), root=root, quote=snippet(row.quote) if row.quote else "")
-
-
 _MET = {
     "text": "same text",
     "subject_predicate": "same subject and predicate",
@@ -385,7 +347,13 @@ _MET = {
     "band": "shared wording",
     "neighbour": "near in meaning",
 }
-_VERDICT_TONES = {"same": "done", "ask": "wait", "possible contradiction": "warn", "contradiction": "bad"}
+_VERDICTS = {
+    "same": Chip("same claim", "done"),
+    "ask": Chip("perhaps the same", "wait"),
+    "possible contradiction": Chip("possible contradiction", "warn"),
+    "contradiction": Chip("contradiction", "bad"),
+    "far": Chip("not similar", "quiet"),
+}
 
 
 def _pairs(operation: Operation) -> tuple[Pair, ...]:
@@ -395,13 +363,15 @@ def _pairs(operation: Operation) -> tuple[Pair, ...]:
             b=obs(int(pair["b"])),
             cosine="no vector" if pair.get("cosine") is None else f"{pair['cosine']:.3f}",
             met=_met(pair.get("met", [])),
-            verdict=Chip(
-                word=visible(str(pair.get("verdict", ""))), tone=_VERDICT_TONES.get(pair.get("verdict"), "quiet")
-            ),
+            verdict=_verdict(str(pair.get("verdict", ""))),
             objections=tuple(visible(str(name)) for name in pair.get("failed", [])),
         )
         for pair in operation.signals.get("pairs", [])
     )
+
+
+def _verdict(word: str) -> Chip:
+    return _VERDICTS.get(word) or Chip(visible(word), "quiet")
 
 
 def _met(names: Sequence[str]) -> str:
@@ -457,31 +427,9 @@ def _product(
     )
 
 
-_EVENT_TONES = {
-    "approved": "go",
-    "applied": "done",
-    "undone": "back",
-    "rejected": "no",
-    "distinct": "no",
-    "stale": "warn",
-}
-
-
 def _history(operation: Operation) -> tuple[Happened, ...]:
     events = Event.objects.filter(scope_id=operation.scope_id, subject=operation.op_id).order_by("-id")[:EVENTS_SHOWN]
     return tuple(happened(event) for event in events)
-
-
-def happened(event: Event) -> Happened:
-    """One event, to be read."""
-    return Happened(
-        at=when(event.at),
-        iso=event.at.isoformat(),
-        what=visible(event.action.replace("_", " ")),
-        who=visible(event.actor),
-        detail=tuple(line for line in flat(event.detail) if line[0] != "digest" and line[1] not in ("", "none")),
-        tone=_EVENT_TONES.get(event.action, "quiet"),
-    )
 
 
 def _plans(operation: Operation) -> tuple[InPlan, ...]:

@@ -9,8 +9,8 @@ from django.db import connection
 from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Left
 
-from consolidation.admin.item_reading import Happened, Witness, happened, key_words, status_chip, witness
 from consolidation.admin.reading import Chip, state_chip
+from consolidation.admin.telling import Happened, Witness, happened, key_words, status_chip, witness
 from consolidation.admin.texts import SNIPPET, Text, day, period, snippet, when, whole
 from consolidation.models import Operation
 from consolidation.operations import ep, obs, visible

@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 
-from consolidation.admin.item_reading import status_chip
 from consolidation.admin.observation_reading import read_observation
 from consolidation.admin.reading import Chip
+from consolidation.admin.telling import status_chip
 from consolidation.admin.texts import SNIPPET, day, snippet
 from consolidation.operations import Prefix, number_of, obs, visible
 from observations.admin.base import Reach, Screen

@@ -78,7 +78,20 @@ def _runs(mine: Sequence[str], others: Sequence[str]) -> list[Words]:
             continue
         own = tag != "equal" and not "".join(mine[start:end]).isspace()
         runs.append(Words(text="".join(mine[start:end]), own=own))
-    return runs
+    return _joined(runs)
+
+
+def _joined(runs: Sequence[Words]) -> list[Words]:
+    """Marked words with only a space between them as one mark: it reads as one difference."""
+    joined: list[Words] = []
+    for position, run in enumerate(runs):
+        between = run.text.isspace() and 0 < position < len(runs) - 1
+        own = run.own or (between and runs[position - 1].own and runs[position + 1].own)
+        if joined and joined[-1].own == own:
+            joined[-1] = Words(text=joined[-1].text + run.text, own=own)
+        else:
+            joined.append(Words(text=run.text, own=own))
+    return joined
 
 
 def _folded(word: str) -> str:

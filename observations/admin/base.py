@@ -161,12 +161,12 @@ class Screen(Shut):
         return self.admin_site.admin_view(inner)
 
     def list_view(self, request: HttpRequest) -> HttpResponse:
-        """The list."""
-        raise NotImplementedError
+        """The list; a screen that has none is not there."""
+        raise Http404
 
     def page_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
-        """One row."""
-        raise NotImplementedError
+        """One row; a screen whose rows have no page is not there."""
+        raise Http404
 
     def render(
         self, request: HttpRequest, template: str, context: Mapping[str, object], *, status: int = 200

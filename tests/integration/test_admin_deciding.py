@@ -11,15 +11,15 @@ from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
-from consolidation import pausing, review, runner
-from consolidation.models import Operation, OperationSource, Pause, Plan, PlanItem, Policy, Verdict
+from consolidation import review, runner
+from consolidation.models import Operation, OperationSource, PlanItem, Policy, Verdict
 from consolidation.operations import Approval, Kind, State
 from consolidation.runner import Outcome
 from observations import store
 from observations.models import Event, Observation
 from observations.records import Status
 from tests.building import observe, propose
-from tests.desk import World, client_of, decide, item_url, person, world
+from tests.desk import World, client_of, decide, item_url, person, settle, status_of, world
 
 pytestmark = pytest.mark.django_db
 
@@ -48,11 +48,6 @@ def ben() -> Client:
 def olga() -> Client:
     """An operator of team-a."""
     return client_of(person("olga", "Operator", "team-a/*"))
-
-
-def status_of(operation: Operation) -> str:
-    """The operation's state as it is stored."""
-    return Operation.objects.get(pk=operation.pk).status
 
 
 def digest_on(client: Client, operation: Operation) -> str:
@@ -307,6 +302,7 @@ def test_undo_of_what_others_were_built_on_names_the_blocker(mine: World, olga: 
     """C13: a page that names the later operation, on looking and on doing; then in the right order both go."""
     later = propose(Kind.MERGE, [mine.derived, observe("The relay restarts nightly", within=mine.scope)])
     assert runner.apply(operation=later, by="olga").outcome == Outcome.APPLIED
+    settle()
     page = olga.get(item_url(mine.applied, "undo")).content.decode()
     assert f"undo {later.op_id} first" in page
     assert "Undo it" not in page
@@ -405,117 +401,3 @@ def test_fifteen_hundred_items_are_decided_at_once(ana: Client, mine: World) -> 
     answer = ana.post(reverse("admin:consolidation_operation_decide"), data)
     assert answer.status_code == 200
     assert len(answer.context["done"]) == 1_500
-
-
-# --- whole plans ----------------------------------------------------------------------------------------------------
-
-
-def test_applying_a_plan_says_first_what_it_will_do_and_does_exactly_that(mine: World, olga: Client) -> None:
-    """D2: an approval that arrives after the page was loaded is not applied unseen."""
-    address = reverse("admin:consolidation_plan_apply", args=[mine.plan.pk])
-    whole = olga.get(address).context["whole"]
-    assert (whole.total, dict(whole.kinds)) == (1, {"merge": 1})
-    decide(olga, mine.merge, "approve")
-    answer = olga.post(address, {"shown": whole.shown})
-    assert answer.status_code == 409
-    assert "changed since you looked" in answer.content.decode()
-    assert status_of(mine.automatic) == State.PLANNED
-    answer = olga.post(address, {"shown": answer.context["whole"].shown})
-    assert {row.pk for row in answer.context["done"]} == {mine.merge.pk, mine.automatic.pk}
-
-
-def test_a_wide_plan_asks_a_second_time(mine: World, olga: Client) -> None:
-    """DESIGN 4, blast radius: over the policy's share nothing is applied without the tick; the figures are shown."""
-    Policy.objects.create(pattern="team-a/*", body={"blast_floor": 0, "blast_share": 0.01})
-    wide = propose(Kind.MERGE, [observe(text, within=mine.scope) for text in ("Blue", "blue.")])
-    address = reverse("admin:consolidation_plan_apply", args=[PlanItem.objects.get(operation=wide).plan_id])
-    whole = olga.get(address).context["whole"]
-    assert "confirm a second time" in whole.wide
-    assert olga.post(address, {"shown": whole.shown}).status_code == 409
-    assert status_of(wide) == State.PLANNED
-    assert olga.post(address, {"shown": whole.shown, "confirmed": "1"}).status_code == 200
-    assert status_of(wide) == State.APPLIED
-
-
-def test_a_plan_is_undone_the_last_applied_first(mine: World, olga: Client) -> None:
-    """R85 for a plan: a result per item."""
-    olga.post(
-        reverse("admin:consolidation_plan_apply", args=[mine.plan.pk]),
-        {"shown": olga.get(reverse("admin:consolidation_plan_apply", args=[mine.plan.pk])).context["whole"].shown},
-    )
-    answer = olga.post(reverse("admin:consolidation_plan_undo", args=[mine.plan.pk]))
-    assert [row.pk for row in answer.context["done"]] == [mine.automatic.pk, mine.applied.pk]
-    assert not Operation.objects.filter(status=State.APPLIED).exists()
-
-
-def test_open_items_of_a_plan_are_rejected_together_with_one_reason(mine: World, ana: Client) -> None:
-    """Every open item, shown or not; what is never applied and what is done stays as it is."""
-    address = reverse("admin:consolidation_plan_decide", args=[mine.plan.pk])
-    ana.post(address, {"verb": "reject_all", "reason": "  "})
-    assert status_of(mine.merge) == State.NEEDS_HUMAN
-    ana.post(address, {"verb": "reject_all", "reason": "planned under the wrong policy"})
-    open_ones = (mine.merge, mine.automatic, mine.supersede, mine.prune, mine.skipped)
-    assert {status_of(operation) for operation in open_ones} == {State.REJECTED}
-    assert {status_of(mine.never), status_of(mine.applied)} == {State.SKIPPED, State.APPLIED}
-    reasons = Operation.objects.filter(status=State.REJECTED).values_list("decision_reason", flat=True).distinct()
-    assert list(reasons) == ["planned under the wrong policy"]
-
-
-def test_open_items_of_a_plan_are_approved_where_they_are_shown(mine: World, ana: Client) -> None:
-    """Only the rows of the page, each with its digest; a token of another plan's page reaches nothing here."""
-    address = reverse("admin:consolidation_plan_change", args=[mine.plan.pk])
-    page = ana.get(address + "?kind=merge")
-    data = {"verb": "approve", "shown": page.context["token"], "all": "1", "reason": "read them"}
-    other = Plan.objects.create(scope=mine.scope, pattern=mine.scope.name, requested_by="t", trigger="command")
-    ana.post(reverse("admin:consolidation_plan_decide", args=[other.pk]), data)
-    assert status_of(mine.merge) == State.NEEDS_HUMAN
-    ana.post(reverse("admin:consolidation_plan_decide", args=[mine.plan.pk]), data)
-    assert {status_of(one) for one in (mine.merge, mine.automatic, mine.skipped)} == {State.APPROVED}
-    assert {status_of(one) for one in (mine.supersede, mine.prune)} == {State.NEEDS_HUMAN}
-
-
-def test_reading_the_skips_is_noted_once(mine: World, ana: Client) -> None:
-    """R94: somebody says that they read them."""
-    address = reverse("admin:consolidation_plan_explained", args=[mine.plan.pk])
-    ana.post(address)
-    first = Plan.objects.get(pk=mine.plan.pk).explained_at
-    assert first is not None
-    ana.post(address)
-    assert Plan.objects.get(pk=mine.plan.pk).explained_at == first
-
-
-# --- paused ---------------------------------------------------------------------------------------------------------
-
-
-def test_every_page_says_when_everything_is_paused(mine: World, olga: Client) -> None:
-    """The banner names who, since when and why; deciding goes on, applying does not."""
-    pausing.pause(scope=None, by="root", reason="moving house")
-    for name in ("index", "consolidation_operation_changelist", "observations_scope_changelist", "password_change"):
-        assert "moving house" in olga.get(reverse(f"admin:{name}")).content.decode()
-    assert decide(olga, mine.merge, "approve")[0] == 200
-    status, page = decide(olga, mine.merge, "apply")
-    assert status == 409
-    assert "paused by root" in page
-    assert status_of(mine.merge) == State.APPROVED
-
-
-def test_a_paused_scope_is_paused_and_resumed_in_the_admin(mine: World, olga: Client) -> None:
-    """Pause and resume by an operator, an event each; the pages name the scope."""
-    olga.post(reverse("admin:consolidation_pause_set"), {"target": str(mine.scope.pk), "reason": "import runs"})
-    assert mine.scope.name in olga.get(reverse("admin:index")).content.decode()
-    assert "Nothing may be applied here now" in olga.get(item_url(mine.merge)).content.decode()
-    assert decide(olga, mine.automatic, "apply")[0] == 409
-    [row] = olga.get(reverse("admin:consolidation_pause_changelist")).context["rows"]
-    olga.post(reverse("admin:consolidation_pause_lift", args=[row.pk]))
-    assert decide(olga, mine.automatic, "apply")[0] == 200
-    assert list(Event.objects.filter(scope=mine.scope, action__in=["paused", "resumed"]).values_list("action")) == [
-        ("paused",),
-        ("resumed",),
-    ]
-
-
-def test_only_who_sees_everything_pauses_everything(mine: World, olga: Client) -> None:
-    """An operator of one team cannot stop the others."""
-    olga.post(reverse("admin:consolidation_pause_set"), {"target": "everything"})
-    assert Pause.standing() is None
-    assert "Paused." not in olga.get(reverse("admin:index")).content.decode()

@@ -29,6 +29,7 @@ if (bar) {
   const picks = [...document.querySelectorAll("[data-pick]")];
   const count = () => {
     const chosen = all.checked ? picks.length : picks.filter((pick) => pick.checked).length;
+    bar.toggleAttribute("data-chosen", chosen > 0);
     for (const place of bar.querySelectorAll("[data-count]")) place.textContent = chosen ? ` ${chosen}` : "";
   };
   all.addEventListener("change", () => { for (const pick of picks) pick.checked = all.checked; count(); });

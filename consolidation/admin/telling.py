@@ -1,0 +1,71 @@
+"""Rows that several pages tell of, as values: a status, a key, a piece of evidence, an event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consolidation.admin.reading import Chip
+from consolidation.admin.texts import flat, snippet, when
+from consolidation.operations import visible
+from observations.models import Event, Evidence, Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One piece of evidence."""
+
+    uri: str
+    root: str  # empty: the source is its own root
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One event of the operation's history."""
+
+    at: str
+    iso: str
+    what: str
+    who: str
+    detail: tuple[tuple[str, str], ...]
+    tone: str
+
+
+def status_chip(status: str) -> Chip:
+    """A row's status with its colour."""
+    tones = {"active": "done", "superseded": "back", "archived": "quiet", "retracted": "no", "quarantined": "warn"}
+    return Chip(word=status, tone=tones.get(status, "bad"))
+
+
+def key_words(row: Observation) -> str:
+    """Subject, predicate and object on one line."""
+    parts = (row.subject, row.predicate, row.object)
+    return " · ".join(visible(part) or "—" for part in parts) if any(parts) else ""
+
+
+def witness(row: Evidence) -> Witness:
+    """One piece of evidence; its source is shown as text, never as a link."""
+    root = "" if row.root_source == row.source_uri else snippet(row.root_source)
+    return Witness(uri=snippet(row.source_uri), root=root, quote=snippet(row.quote) if row.quote else "")
+
+
+_EVENT_TONES = {
+    "approved": "go",
+    "applied": "done",
+    "undone": "back",
+    "rejected": "no",
+    "distinct": "no",
+    "stale": "warn",
+}
+
+
+def happened(event: Event) -> Happened:
+    """One event, to be read."""
+    return Happened(
+        at=when(event.at),
+        iso=event.at.isoformat(),
+        what=visible(event.action.replace("_", " ")),
+        who=visible(event.actor),
+        detail=tuple(line for line in flat(event.detail) if line[0] != "digest" and line[1] not in ("", "none")),
+        tone=_EVENT_TONES.get(event.action, "quiet"),
+    )
