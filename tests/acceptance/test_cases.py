@@ -135,9 +135,9 @@ def test_the_control_pair_still_merges() -> None:
 # --- C10 -------------------------------------------------------------------------------------------------------------
 
 
-def _merged(name: str, *, within: Scope) -> tuple[list[Observation], Observation]:
-    said = database_now() - timedelta(days=400)
-    rows = [observe(f"The {name} stands in hall 2", within=within, created_at=said) for _ in range(3)]
+def _merged(name: str, *, within: Scope, stated_by: StatedBy = StatedBy.AGENT) -> tuple[list[Observation], Observation]:
+    said, text = database_now() - timedelta(days=400), f"The {name} stands in hall 2"
+    rows = [observe(text, within=within, created_at=said, stated_by=stated_by) for _ in range(3)]
     merge = propose(Kind.MERGE, rows)
     apply(merge)
     return rows, derived_of(merge)
@@ -153,22 +153,23 @@ def test_two_hundred_nights_of_planning_take_nothing_from_an_idle_scope(retentio
     extracted = [observe(text, within=within, created_at=said) for text in EXTRACTED]
     unused_sources, unused = _merged("lathe", within=within)
     used_sources, used = _merged("crane", within=within)
-    use(used)
+    said_twice, users_own = _merged("kettle", within=within, stated_by=StatedBy.USER)
+    use(used), use(users_own)
     if retention:
         Policy.objects.create(pattern="*", body={"retention": [{"stated_by": "agent", "older_than_days": 200}]})
     before = world.snapshot()
-    for night in range(200):
+    for night in range(20 if retention else 200):
         planner.plan(scopes=[within], pattern=within.name, by="schedule", trigger="schedule", window=f"night {night}")
     asked = Operation.objects.filter(kind=Kind.PRUNE)
     proposed = set(asked.values_list("sources__observation_id", flat=True))
     assert proposed >= {row.pk for row in used_sources}, "what is no longer needed is proposed"
     assert (proposed >= {row.pk for row in extracted}) == retention, "and what a policy names"
-    assert proposed.isdisjoint(row.pk for row in [*user, *unused_sources])
+    assert proposed.isdisjoint(row.pk for row in [*user, *said_twice, *unused_sources, users_own])
     assert set(asked.values_list("status", "approval")) == {(State.NEEDS_HUMAN, Approval.NEEDS_HUMAN)}
-    assert Plan.objects.filter(trigger="schedule").count() == 200
+    assert Plan.objects.filter(trigger="schedule").count() == (20 if retention else 200)
     after = [line for line in world.snapshot().splitlines() if not line.startswith(("operation", "event"))]
     assert after == [line for line in before.splitlines() if not line.startswith(("operation", "event"))]
-    for row in [*user, *extracted, unused, used]:
+    for row in [*user, *extracted, unused, used, users_own]:
         assert row.text in found(within, row.text or "")
 
 
