@@ -43,6 +43,8 @@ def item_url(operation: Operation, page: str = "change") -> str:
 
 def settle() -> None:
     """Let the deferred constraints look now, as a commit would between two requests of a real browser."""
+    if not connection.in_atomic_block:
+        return
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")

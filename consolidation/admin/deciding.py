@@ -53,7 +53,7 @@ PERMISSIONS: Final[dict[Verb, tuple[str, ...]]] = {
 # What a second click of the same person finds done already: it is no conflict (C16).
 _ENDS: Final[dict[Verb, tuple[State, ...]]] = {
     Verb.APPROVE: (State.APPROVED, State.APPLIED),
-    Verb.APPROVE_APPLY: (State.APPLIED,),
+    Verb.APPROVE_APPLY: (State.APPROVED, State.APPLIED),  # the first click may still be applying
     Verb.REJECT: (State.REJECTED,),
     Verb.DISTINCT: (State.DISTINCT,),
     Verb.WITHDRAW: (State.REJECTED,),

@@ -71,7 +71,7 @@ class OperationScreen(QueueScreen):
             sentence = carry_out(request=asked(data=request.POST, operation=operation), operation=operation, by=by)
         except review.Refused as refusal:
             if verb in set(Verb) and done_by_the_same(verb=Verb(verb), operation=operation, by=by):
-                messages.info(request, f"You did that already: {operation.op_id} needs nothing more.")
+                messages.info(request, "You did that already. This is how it stands.")
                 return self._back(pk)
             return self._page(request, self._visible(request, pk), refusal=str(refusal), status=LOST)
         messages.success(request, sentence)
@@ -94,10 +94,16 @@ class OperationScreen(QueueScreen):
             "kind": operation.kind,
             "restores": shown[: len(preview.restores)],
             "retracts": shown[len(preview.restores) :],
-            "blockers": preview.blockers,
-            "digest": review.shown_digest(operation=operation),
+            **self._undoable(operation, preview.blockers),
         }
         return self.render(request, "admin/consolidation/operation/undo.html", context)
+
+    def _undoable(self, operation: Operation, blockers: tuple[str, ...]) -> dict[str, object]:
+        """What stands in the way, and the digest the form carries."""
+        try:
+            return {"blockers": blockers, "digest": review.shown_digest(operation=operation)}
+        except review.Refused as refusal:
+            return {"blockers": (*blockers, str(refusal)), "digest": ""}
 
     def named_view(self, request: HttpRequest, *, name: str) -> HttpResponse:
         """From "op_…" or "op_…#2", as lineage and events name it, to its page."""

@@ -15,7 +15,7 @@ from consolidation import policy as rules
 from consolidation.admin.reading import Chip, proposed_digest, state_chip
 from consolidation.admin.telling import Happened, Witness, happened, key_words, status_chip, witness
 from consolidation.admin.texts import Text, compared, day, flat, period, snippet, when, whole
-from consolidation.models import Operation, OperationSource, PlanItem, Policy, held
+from consolidation.models import Operation, OperationSource, PlanItem, held
 from consolidation.operations import Approval, Kind, State, obs, plan, visible
 from observations.models import Event, Evidence, Observation, Use, database_now
 
@@ -141,10 +141,13 @@ class Item:
     digest: str  # of what is shown; every form carries it
     waits: str  # why nothing may be applied in this scope now; empty: it may
     changed: tuple[str, ...]  # what moved since planning, while the item is open
+    fault: str  # why the policy cannot be read: nothing is decided or applied then; empty: it can
 
     @property
     def decidable(self) -> bool:
         """A person may decide it."""
+        if self.fault:
+            return False
         if self.head.status == State.APPROVED:
             return self.fate.expired
         return self.head.status in review.DECIDABLE and not self.head.never
@@ -152,7 +155,7 @@ class Item:
     @property
     def withdrawable(self) -> bool:
         """It is approved, and may still be refused."""
-        return self.head.status == State.APPROVED and not self.fate.expired
+        return self.head.status == State.APPROVED and not self.fate.expired and not self.fault
 
     @property
     def approvable(self) -> bool:
@@ -162,6 +165,8 @@ class Item:
     @property
     def appliable(self) -> bool:
         """It may be applied as it stands."""
+        if self.fault:
+            return False
         if self.head.status == State.APPROVED:
             return not self.fate.expired
         return self.head.status == State.PLANNED and self.head.automatic
@@ -188,7 +193,7 @@ def read_item(operation: Operation) -> Item:
     sources = review.sources_of(operation)
     rows = _observations(operation, sources)
     mine = [rows[source.observation_id] for source in sources if source.observation_id in rows]
-    policy = Policy.objects.effective(scope=operation.scope.name)
+    policy, fault = _policy(operation)
     evidence = _evidence(operation, [row.pk for row in mine])
     uses = _uses(operation, [row.pk for row in mine])
     open_now = operation.status in (*review.DECIDABLE, State.APPROVED)
@@ -204,7 +209,16 @@ def read_item(operation: Operation) -> Item:
         digest=proposed_digest(operation=operation, rows=mine, policy_hash=policy.hash),
         waits=held(scope=operation.scope, now=now),
         changed=tuple(review.changes(operation=operation, sources=sources, rows=rows)) if open_now else (),
+        fault=fault,
     )
+
+
+def _policy(operation: Operation) -> tuple[rules.Policy, str]:
+    """The policy the item stands under, or the defaults and why its own cannot be read. One query."""
+    try:
+        return review.policy_of(operation.scope.name), ""
+    except review.Refused as refusal:
+        return rules.Policy(), str(refusal)
 
 
 def _observations(operation: Operation, sources: Sequence[OperationSource]) -> dict[int, Observation]:

@@ -179,19 +179,21 @@ class PlanScreen(Screen):
     def apply_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
         """First what applying would do; then, asked again, doing exactly that."""
         plan, reach = self._visible(request, pk)
-        whole = whole_plan(plan, reach=reach)
+        try:
+            whole = whole_plan(plan, reach=reach)
+        except review.Refused as refusal:
+            messages.error(request, str(refusal))
+            return self._back(pk)
         context = {"title": f"Apply {plan}", "pk": plan.pk, "plan_name": str(plan), "whole": whole, "hidden": HIDDEN}
         if request.method != "POST" or whole.hidden:
             return self.render(request, "admin/consolidation/plan/apply.html", context)
-        refusal = ""
+        said = ""
         if request.POST.get("shown") != whole.shown:
-            refusal = "What would be applied changed since you looked: read it again, then confirm."
+            said = "What would be applied changed since you looked: read it again, then confirm."
         elif whole.wide and not request.POST.get("confirmed"):
-            refusal = "Tick the box to confirm how much of the memory this touches."
-        if refusal:
-            return self.render(
-                request, "admin/consolidation/plan/apply.html", {**context, "refusal": refusal}, status=409
-            )
+            said = "Tick the box to confirm how much of the memory this touches."
+        if said:
+            return self.render(request, "admin/consolidation/plan/apply.html", {**context, "refusal": said}, status=409)
         return self._apply(request, plan, whole.total, confirmed=bool(request.POST.get("confirmed")))
 
     def _apply(self, request: HttpRequest, plan: Plan, total: int, *, confirmed: bool) -> HttpResponse:

@@ -100,12 +100,15 @@ def state_chip(operation: Operation) -> Chip:
 
 
 def policy_hashes(scopes: Iterable[str]) -> dict[str, str]:
-    """The hash of the policy that holds in each scope. One query."""
+    """The hash of the policy that holds in each scope; empty for one that cannot be read. One query."""
     bodies = dict(Policy.objects.values_list("pattern", "body"))
     found: dict[str, str] = {}
     for scope in set(scopes):
         pattern = rules.most_specific(patterns=bodies, scope=scope)
-        found[scope] = rules.Policy.from_dict(bodies[pattern] if pattern else {}).hash
+        try:
+            found[scope] = rules.Policy.from_dict(bodies[pattern] if pattern else {}).hash
+        except rules.PolicyError:
+            found[scope] = ""
     return found
 
 
@@ -156,7 +159,7 @@ def _row(operation: Operation, sources: Sequence[OperationSource], policy_hash: 
     )
     lines = tuple(_line(source, operation) for source in ordered[:LINES])
     observations = [source.observation for source in sources if source.observation is not None]
-    decidable = operation.status in DECIDABLE and operation.approval != Approval.NEVER
+    decidable = operation.status in DECIDABLE and operation.approval != Approval.NEVER and bool(policy_hash)
     return Row(
         pk=operation.pk,
         op_id=operation.op_id,
