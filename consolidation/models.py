@@ -306,7 +306,10 @@ class Consumption(models.Model):
 
 _APART = """
 WITH RECURSIVE judged AS (
-  SELECT low_id, high_id FROM consolidation_verdict WHERE scope_id = %(scope)s
+  SELECT v.low_id, v.high_id FROM consolidation_verdict v WHERE v.scope_id = %(scope)s AND NOT EXISTS (
+    SELECT 1 FROM consolidation_operation o
+    WHERE o.scope_id = v.scope_id AND o.op_id = v.operation AND o.kind = 'supersede'
+    HAVING bool_or(o.status = 'undone') AND NOT bool_or(o.status IN ('applied', 'distinct')))
 ), carries (claim, id) AS (
   SELECT low_id, low_id FROM judged UNION SELECT high_id, high_id FROM judged
   UNION
@@ -325,7 +328,7 @@ class VerdictQuerySet(models.QuerySet["Verdict"]):
         """The (low id, high id) pairs of a scope that are never proposed together again. One query.
 
         What a claim was merged into says the same, so the verdict holds for that row too, however often it was merged:
-        a third copy of one claim must not carry it over to the other.
+        a third copy of one claim must not carry it over to the other. "All are true" that was undone counts no more.
         """
         with connection.cursor() as cursor:
             cursor.execute(_APART, {"scope": scope_id})
@@ -346,7 +349,7 @@ class Verdict(models.Model):
 
     class Meta:
         constraints = [
-            UniqueConstraint(name="verdict_once", fields=["scope", "low", "high"]),
+            UniqueConstraint(name="verdict_once", fields=["scope", "low", "high", "operation"]),
             CheckConstraint(name="verdict_in_order", condition=Q(low__lt=F("high"))),
         ]
 

@@ -291,13 +291,16 @@ def _restore(work: Work) -> None:
 
 
 def _release(work: Work) -> None:
-    """Give the sources back, and remember that these were told apart, so that the next pass does not ask again."""
+    """Give the sources back, and remember that merged rows were told apart, so that the next pass does not ask again.
+
+    A contradiction taken back is one still: it is asked again once its sources or the policy changed.
+    """
     operation = work.operation
     Consumption.objects.filter(scope_id=operation.scope_id, operation=operation).delete()
     Outbox.objects.filter(scope_id=operation.scope_id, task=ERASE_PRUNED, key=stamp(operation), done_at=None).update(
         done_at=work.now
     )
-    if operation.kind in (Kind.MERGE, Kind.SUPERSEDE):
+    if operation.kind == Kind.MERGE:
         review.remember_distinct(operation=operation, ids=work.ids, by=operation.op_id)
 
 

@@ -17,7 +17,7 @@ from tests.acceptance import world
 from tests.acceptance.acting import apply, derived_of, fresh, three, undo
 from tests.building import LONG_AGO, observe, propose, scope
 from tests.conftest import empty_the_store, superuser
-from tests.integration.planning import one, operations, plan, twins
+from tests.integration.planning import move, one, operations, plan, twins
 from tests.jsonl import exported
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -81,6 +81,24 @@ def test_all_true_names_every_claim_once() -> None:
         with pytest.raises(review.Refused, match="every claim its period"):
             review.approve(operation=operation, by="ann", decision=decision, reason="both")
     assert fresh(operation).status == State.NEEDS_HUMAN
+
+
+def test_all_are_true_undone_leaves_a_contradiction_that_is_asked_again_when_something_changed() -> None:
+    """Undo takes the decision back too: not asked again as it stands, and not silenced for good."""
+    within = scope()
+    towns = [observe(f"Ann lives in {town}", within=within, key=("ann", "lives in", town)) for town in ("Oslo", "Rome")]
+    [both] = operations(plan(within), Kind.SUPERSEDE)
+    review.approve(operation=both, by="ann", decision=review.Decision(many_valued=True), reason="two homes")
+    apply(both)
+    assert operations(plan(within), Kind.SUPERSEDE) == []
+    assert undo(both).outcome == Outcome.UNDONE
+    assert operations(plan(within), Kind.SUPERSEDE) == []
+    move(towns[0])
+    [again] = operations(plan(within), Kind.SUPERSEDE)
+    assert (again.op_id, again.generation) == (both.op_id, 2)
+    review.distinct(operation=again, by="ann")
+    move(towns[1])
+    assert operations(plan(within), Kind.SUPERSEDE) == []
 
 
 # --- nothing is lost without a word ----------------------------------------------------------------------------------
