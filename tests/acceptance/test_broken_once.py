@@ -14,7 +14,7 @@ from observations.models import Event, Observation, Scope, Transition
 from observations.records import Claim, StatedBy, Status, WrittenBy
 from observations.store import Fate
 from tests.acceptance import world
-from tests.acceptance.acting import apply, derived_of, fresh, three, undo
+from tests.acceptance.acting import apply, derived_of, fresh, let_the_grace_pass, three, undo
 from tests.building import LONG_AGO, observe, propose, scope
 from tests.conftest import empty_the_store, superuser
 from tests.integration.planning import move, one, operations, plan, twins
@@ -302,6 +302,21 @@ def test_nothing_is_erased_but_by_an_applied_prune_of_it_or_a_forget_request() -
     with pytest.raises(DatabaseError, match="only by an applied prune"), transaction.atomic():
         store.erase(scope_id=rows[0].scope_id, ids=[row.pk for row in rows], by="x", reason="x", request=prune.op_id)
     assert Observation.objects.filter(text=None).count() == 0
+
+
+def test_what_a_prune_erased_is_still_erased_after_an_export_and_an_import() -> None:
+    """The shell names an operation of another store, and has no text left to lose."""
+    prune = propose(Kind.PRUNE, three(scope()), approval=Approval.NEEDS_HUMAN)
+    review.approve(operation=prune, by="ann", reason="too old")
+    apply(prune)
+    let_the_grace_pass(prune)
+    assert runner.erase_pruned(scope_id=prune.scope_id, operation_id=prune.pk) == 3
+    lines = exported()
+    empty_the_store()
+    report = ingest.import_lines(lines)
+    assert (report.added, report.refused) == (3, [])
+    assert set(Observation.objects.values_list("status", "text")) == {(Status.ERASED, None)}
+    assert world.broken() == []
 
 
 def test_an_erase_that_is_woken_too_early_waits_for_the_end_of_the_grace_period() -> None:
