@@ -20,7 +20,7 @@ from consolidation.operations import Approval, Kind, State, obs, plan, visible
 from observations.models import Event, Evidence, Observation, Use, database_now
 
 _SEE = re.compile(r"; see (op_[0-9a-f]{32})$")
-_SHOWN_ELSEWHERE = ("pairs", "suggested_keep", "why", "discriminator")
+_SHOWN_ELSEWHERE = ("pairs", "refinements", "suggested_keep", "why", "discriminator")
 EVIDENCE_SHOWN = 6  # of one source
 EVENTS_SHOWN = 100
 
@@ -101,8 +101,9 @@ class Head:
     never: bool  # shown with its reason, never applied
     scope: str
     scope_id: int
-    reason: str
-    skipped: str
+    title: str  # the skip, or the first clause of the reason
+    reason: str  # the rest
+    skipped: bool
     score: str
     created: str
     suggested: int | None
@@ -245,6 +246,7 @@ def _uses(operation: Operation, ids: Sequence[int]) -> dict[int, tuple[int, date
 
 
 def _head(operation: Operation) -> Head:
+    first, _, rest = operation.reason.partition("; ")
     return Head(
         pk=operation.pk,
         op_id=operation.op_id,
@@ -256,8 +258,9 @@ def _head(operation: Operation) -> Head:
         never=operation.approval == Approval.NEVER,
         scope=visible(operation.scope.name),
         scope_id=operation.scope_id,
-        reason=visible(operation.reason),
-        skipped=visible(operation.skipped_reason),
+        title=visible(operation.skipped_reason or first),
+        reason=visible(operation.reason if operation.skipped_reason else rest),
+        skipped=bool(operation.skipped_reason),
         score="" if operation.score is None else f"{operation.score:.3f}",
         created=when(operation.created_at),
         suggested=operation.keeper_id,

@@ -82,7 +82,7 @@ def _runs(mine: Sequence[str], others: Sequence[str]) -> list[Words]:
 
 
 def _joined(runs: Sequence[Words]) -> list[Words]:
-    """Marked words with only a space between them as one mark: it reads as one difference."""
+    """Marked words with only a space between them as one mark, which neither begins nor ends with a space."""
     joined: list[Words] = []
     for position, run in enumerate(runs):
         between = run.text.isspace() and 0 < position < len(runs) - 1
@@ -91,7 +91,16 @@ def _joined(runs: Sequence[Words]) -> list[Words]:
             joined[-1] = Words(text=joined[-1].text + run.text, own=own)
         else:
             joined.append(Words(text=run.text, own=own))
-    return joined
+    return [part for run in joined for part in _trimmed(run)]
+
+
+def _trimmed(run: Words) -> list[Words]:
+    core = run.text.strip()
+    if not run.own or not core:
+        return [run]
+    before, _, after = run.text.partition(core)
+    parts = (Words(text=before, own=False), Words(text=core, own=True), Words(text=after, own=False))
+    return [part for part in parts if part.text]
 
 
 def _folded(word: str) -> str:

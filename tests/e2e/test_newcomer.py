@@ -9,10 +9,12 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from consolidation.models import Operation
-from consolidation.operations import Kind, State
+from consolidation.operations import Approval, Kind, State
 from memory_site.demo.loading import load
 from observations.models import Event, Observation
 from observations.records import Status
+from tests.building import observe, propose, scope
+from tests.desk import PASSWORD, person
 from tests.e2e.browser import Watch, shoot
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("real_embedder")]
@@ -180,18 +182,14 @@ def test_the_other_places_open_without_a_complaint(
     assert page.evaluate("document.documentElement.dataset.theme") in ("light", "dark")
 
 
-def test_hostile_text_opens_no_dialog(
-    chromium: Browser, watch: Watch, live_server: LiveServer, logins: dict[str, str]
-) -> None:
+def test_hostile_text_opens_no_dialog(chromium: Browser, watch: Watch, live_server: LiveServer) -> None:
     """O2 in a real browser: a memory that carries markup is shown as text on every page that shows it."""
-    from consolidation.operations import Approval
-    from tests.building import observe, propose, scope
-
     payload = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'><svg onload=alert(3)>"
     within = scope("team/relay-platform")
     pair = [observe(f"{payload} {number}", within=within, key=(payload, payload, str(number))) for number in "ab"]
     operation = propose(Kind.SUPERSEDE, pair, approval=Approval.NEEDS_HUMAN, keeper=pair[0])
-    page = sign_in(chromium, watch, live_server, "ana", logins["ana"])
+    person("ana", "Reviewer", "*", password=PASSWORD)
+    page = sign_in(chromium, watch, live_server, "ana", PASSWORD)
     for address in (
         f"/admin/consolidation/operation/{operation.pk}/",
         f"/admin/observations/observation/{pair[0].pk}/",

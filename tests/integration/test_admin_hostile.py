@@ -241,3 +241,21 @@ def test_an_erased_row_is_shown_as_erased(root: Client) -> None:
         page = root.get(address).content.decode()
         assert "Queue was long" not in page
         assert "erased" in page
+
+
+def test_nothing_is_decided_without_the_forms_own_token() -> None:
+    """ASVS 3.5.1: a form of another site, posted by a signed-in browser, is refused before anything is read of it."""
+    mine = world()
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(person("root", superuser=True), backend="django.contrib.auth.backends.ModelBackend")
+    for page, args in (
+        ("consolidation_operation_decide_one", [mine.merge.pk]),
+        ("consolidation_operation_decide", []),
+        ("consolidation_plan_apply", [mine.plan.pk]),
+        ("consolidation_plan_undo", [mine.plan.pk]),
+        ("consolidation_plan_new", []),
+        ("consolidation_pause_set", []),
+        ("observations_observation_search", []),
+    ):
+        data = {"verb": "reject", "reason": "x", "all": "1", "q": "x", "target": "everything"}
+        assert client.post(reverse(f"admin:{page}", args=args), data).status_code == 403, page
