@@ -1,4 +1,4 @@
-"""A pytest plugin: a skip is loud, and under CI=true a skipped browser test is a failure.
+"""A pytest plugin: skips are loud, under CI=true a skipped browser test is a failure, and what tests measured is told.
 
 Loaded with `-p` from pyproject.toml. Under pytest-xdist the worker changes the outcome and the controller tells it.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 
 BROWSER_TESTS = Path(__file__).resolve().parent / "e2e"
+SHOWN = "shown"
 INSTALL = "install Chromium (Debian: apt-get install --no-install-recommends chromium) or Chrome"
 
 
@@ -59,8 +60,19 @@ def refuse(report: pytest.TestReport | pytest.CollectReport, path: Path) -> None
         report.longrepr = f"With CI=true a browser test may not be skipped: {INSTALL}. It was skipped because: {reason}"
 
 
+@pytest.fixture
+def show(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Print lines at the end of the run, also from pytest-xdist's processes: what a test measured, passed or failed."""
+    return lambda lines: record_property(SHOWN, lines)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was not tested, once per reason, where nobody overlooks it."""
+    """Print what tests have to show, and say what was not tested, once per reason, where nobody overlooks it."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
+    shown = [lines for report in reports for name, lines in report.user_properties if name == SHOWN]
+    if shown:
+        terminalreporter.write_sep("-", "shown by the tests")
+        terminalreporter.write_line("\n".join(shown))
     skipped = terminalreporter.stats.get("skipped", [])
     if not skipped:
         return

@@ -6,6 +6,7 @@ from typing import Final
 
 
 def words(text: str) -> frozenset[str]:
+    """The words of a list written as prose."""
     return frozenset(text.split())
 
 

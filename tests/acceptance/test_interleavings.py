@@ -4,7 +4,7 @@ must go wrong (A6).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -31,12 +31,7 @@ def _outcomes(results: list[object]) -> list[str]:
     return sorted(str(result.outcome) if isinstance(result, runner.Result) else repr(result) for result in results)
 
 
-def _report(name: str, bad: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        print(f"\n{name}: {len(bad)} bad of {SCHEDULES}")
-
-
-def test_the_same_operation_applied_twice_at_once_is_applied_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_operation_applied_twice_at_once_is_applied_once(show: Callable[[str], None]) -> None:
     """I8, C16, C17."""
     bad = []
     for seed in range(SCHEDULES):
@@ -45,12 +40,12 @@ def test_the_same_operation_applied_twice_at_once_is_applied_once(capsys: pytest
         derived = Observation.objects.filter(derivation="merge").count()
         if outcomes != ["already", "applied"] or derived != 1 or world.broken():
             bad.append(f"{seed}: {outcomes}, {derived} derived")
-    _report("same operation twice", bad, capsys)
+    show(f"same operation twice: {len(bad)} bad of {SCHEDULES}")
     assert bad == []
 
 
 def test_of_two_overlapping_operations_applied_at_once_one_is_applied_and_one_is_stale(
-    capsys: pytest.CaptureFixture[str],
+    show: Callable[[str], None],
 ) -> None:
     """I4: no source is used up twice."""
     bad = []
@@ -59,11 +54,11 @@ def test_of_two_overlapping_operations_applied_at_once_one_is_applied_and_one_is
         outcomes = _outcomes(together(seed, lambda pk=first: world.apply(pk), lambda pk=second: world.apply(pk)))  # type: ignore[misc]
         if outcomes != ["applied", "stale"] or world.broken():
             bad.append(f"{seed}: {outcomes}")
-    _report("overlapping operations", bad, capsys)
+    show(f"overlapping operations: {len(bad)} bad of {SCHEDULES}")
     assert bad == []
 
 
-def test_an_application_against_a_writer_never_buries_what_was_just_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_application_against_a_writer_never_buries_what_was_just_written(show: Callable[[str], None]) -> None:
     """C11: a correction that commits first makes the merge stale; one that comes second finds its row gone from the
     reads.
     """
@@ -76,12 +71,12 @@ def test_an_application_against_a_writer_never_buries_what_was_just_written(caps
         gone = isinstance(results[1], Observation.DoesNotExist)
         if applied == corrected or (not corrected and not gone) or world.broken():
             bad.append(f"{seed}: {results}")
-    _report("apply against a writer", bad, capsys)
+    show(f"apply against a writer: {len(bad)} bad of {SCHEDULES}")
     assert bad == []
 
 
 def test_an_undo_against_an_application_built_on_it_leaves_one_of_two_sound_ends(
-    capsys: pytest.CaptureFixture[str],
+    show: Callable[[str], None],
 ) -> None:
     """C13: either the undo is first and the second merge is stale, or the merge is first and the undo is refused."""
     bad = []
@@ -91,7 +86,7 @@ def test_an_undo_against_an_application_built_on_it_leaves_one_of_two_sound_ends
         named = [result.outcome for result in outcomes if isinstance(result, runner.Result)]
         if named not in ([Outcome.UNDONE, Outcome.STALE], [Outcome.REFUSED, Outcome.APPLIED]) or world.broken():
             bad.append(f"{seed}: {outcomes}")
-    _report("undo against apply", bad, capsys)
+    show(f"undo against apply: {len(bad)} bad of {SCHEDULES}")
     assert bad == []
 
 
@@ -165,7 +160,7 @@ def _naive_apply(pk: int) -> None:
 
 
 def test_the_control_a_naive_applier_without_the_databases_guards_uses_a_source_up_twice(
-    capsys: pytest.CaptureFixture[str],
+    show: Callable[[str], None],
 ) -> None:
     """A6: at least 45 of 60 overlapping pairs go wrong when nobody locks and no trigger looks."""
     bad = []
@@ -175,5 +170,5 @@ def test_the_control_a_naive_applier_without_the_databases_guards_uses_a_source_
             together(seed, lambda pk=first: _naive_apply(pk), lambda pk=second: _naive_apply(pk))  # type: ignore[misc]
             if Observation.objects.filter(derivation="merge").count() == 2:
                 bad.append(str(seed))
-    _report("naive control", bad, capsys)
+    show(f"naive control: {len(bad)} bad of {SCHEDULES}")
     assert len(bad) >= 45

@@ -6,7 +6,7 @@ A naive applier, kept beside ours, must fail the same examination: that is how w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.db import transaction
@@ -55,13 +55,11 @@ def _wrong(scenario: world.Scenario, pk: int, before: str, after: str, invariant
 
 @pytest.mark.parametrize("scenario", world.SCENARIOS, ids=lambda scenario: scenario.name)
 def test_killed_at_any_statement_an_operation_is_wholly_done_or_not_done_and_running_it_again_converges(
-    scenario: world.Scenario, capsys: pytest.CaptureFixture[str]
+    scenario: world.Scenario, show: Callable[[str], None]
 ) -> None:
     examined = list(_examine(scenario))
-    with capsys.disabled():
-        print(f"\n{scenario.name}: killed (-9) at {len(examined)} boundaries")
-        for statement, side, wrong in examined:
-            print(f"  {side:>6} {statement:<62}{wrong or 'sound'}")
+    lines = [f"  {side:>6} {statement:<62}{wrong or 'sound'}" for statement, side, wrong in examined]
+    show("\n".join([f"{scenario.name}: killed (exit status -9) at {len(examined)} boundaries", *lines]))
     assert len(examined) >= FEWEST_BOUNDARIES
     assert [line for line in examined if line[2]] == []
 
@@ -104,11 +102,10 @@ def _naive_apply(pk: int) -> None:
         Event.objects.append(scope_id=operation.scope_id, action="archived", actor="naive", subject=f"obs_{source}")
 
 
-def test_the_control_a_naive_applier_is_found_out_at_most_of_its_boundaries(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_control_a_naive_applier_is_found_out_at_most_of_its_boundaries(show: Callable[[str], None]) -> None:
     """A6: at least 70% of the boundaries at which the naive applier dies leave a store that ours never leaves."""
     naive = world.Scenario("naive apply", world.merge, _naive_apply)
     examined = list(_examine(naive, invariants=False))
     found_out = [line for line in examined if line[2]]
-    with capsys.disabled():
-        print(f"\nnaive control: {len(found_out)} of {len(examined)} boundaries found out")
+    show(f"naive applier: found out at {len(found_out)} of {len(examined)} boundaries")
     assert len(found_out) >= 0.7 * len(examined)
