@@ -180,7 +180,7 @@ class MiniLM:
         return vectors
 
     def verify(self) -> None:
-        """Read both files and compare their hashes, without loading the model. Raises WeightsMissing, WeightsAltered."""
+        """Read both files and compare their hashes without loading the model. Raises WeightsMissing, WeightsAltered."""
         _verified(self.weights or _installed_weights(), MINILM.file_hash)
         _verified(self.vocabulary, VOCABULARY_HASH)
 
