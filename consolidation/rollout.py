@@ -4,7 +4,7 @@ R116).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 
 from django.db import OperationalError
@@ -29,24 +29,37 @@ class NotUnattended(Refused):
     """No schedule may apply this plan; the text says what is missing and that a named person may override it."""
 
 
-def apply_plan(*, plan: Plan, by: str, confirmed: bool = False, progress: Progress | None = None) -> list[Result]:
+def apply_plan(
+    *,
+    plan: Plan,
+    by: str,
+    confirmed: bool = False,
+    progress: Progress | None = None,
+    scopes: Collection[Scope] | None = None,
+) -> list[Result]:
     """Apply a plan's automatic and approved items, one transaction each, a result per item; what was done before is
-    `already`.
+    `already`. `scopes` leaves the plan's other items alone.
 
     Raises Refused while everything is paused, and TooWide unless `confirmed`. A stale or failed item stops no other
     one.
     """
     if pause := Pause.standing():
         raise Refused(f"Everything is paused by {pause.by}: nothing is applied until `memory resume`.")
-    operations = _appliable(plan)
-    if not confirmed and (wide := width(plan=plan)):
+    operations = _appliable(plan, scopes)
+    if not confirmed and (wide := width(plan=plan, scopes=scopes)):
         raise TooWide(wide)
     return _each(operations, lambda operation: runner.apply(operation=operation, by=by), progress)
 
 
-def undo_plan(*, plan: Plan, by: str, progress: Progress | None = None) -> list[Result]:
-    """Undo a plan's applied items, the last applied first, a result per item; what is blocked is left and said."""
+def undo_plan(
+    *, plan: Plan, by: str, progress: Progress | None = None, scopes: Collection[Scope] | None = None
+) -> list[Result]:
+    """Undo a plan's applied items, the last applied first, a result per item; what is blocked is left and said.
+    `scopes` leaves the plan's other items alone.
+    """
     applied = Operation.objects.filter(plan_items__plan=plan, status=State.APPLIED)
+    if scopes is not None:
+        applied = applied.filter(scope__in=scopes)
     ordered = list(applied.select_related("scope").order_by("-applied_at", "-id"))
     return _each(ordered, lambda operation: runner.undo(operation=operation, by=by), progress)
 
@@ -88,13 +101,13 @@ def trial(*, scope: Scope) -> str:
     return ""
 
 
-def width(*, plan: Plan) -> str:
-    """Why the plan needs a second confirmation, with its figures per scope; empty when it is narrow (DESIGN 4, blast
-    radius).
+def width(*, plan: Plan, scopes: Collection[Scope] | None = None) -> str:
+    """Why the plan (or its part in `scopes`) needs a second confirmation, with its figures per scope; empty when it is
+    narrow (DESIGN 4, blast radius).
     """
     touched = (
         OperationSource.objects.filter(
-            operation__in=[row.pk for row in _appliable(plan) if row.status != State.APPLIED]
+            operation__in=[row.pk for row in _appliable(plan, scopes) if row.status != State.APPLIED]
         )
         .values_list("scope_id", "scope__name")
         .annotate(rows=Count("id"))
@@ -112,12 +125,14 @@ def _wide(scope_id: int, name: str, rows: int) -> str:
     return f"Applying touches {rows} of {size} records of {name}, over the limit of {limit}: confirm a second time."
 
 
-def _appliable(plan: Plan) -> list[Operation]:
-    """The plan's items that are done, or may be done now, in the plan's order. One query."""
+def _appliable(plan: Plan, scopes: Collection[Scope] | None = None) -> list[Operation]:
+    """The plan's items (of `scopes`) that are done, or may be done now, in the plan's order. One query."""
     items = PlanItem.objects.filter(plan=plan).filter(
         Q(operation__status__in=[State.APPLIED, State.APPROVED])
         | Q(operation__status=State.PLANNED, operation__approval=Approval.AUTO)
     )
+    if scopes is not None:
+        items = items.filter(scope__in=scopes)
     return [item.operation for item in items.select_related("operation__scope").order_by("position")]
 
 

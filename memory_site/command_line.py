@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_site.settings")
     _speak_utf8()
     read_dotenv()
-    with _failing_in_one_sentence(), _database_for(words):
+    with _failing_in_one_sentence(as_json="--json" in words), _database_for(words):
         from django.core.management import execute_from_command_line
 
         execute_from_command_line(words)
@@ -57,7 +58,8 @@ def _speak_utf8() -> None:
 
 
 @contextlib.contextmanager
-def _failing_in_one_sentence() -> Iterator[None]:
+def _failing_in_one_sentence(*, as_json: bool) -> Iterator[None]:
+    """A sentence on standard error and an exit status; `as_json` gives standard output a document that says it too."""
     from django.core.exceptions import ImproperlyConfigured
     from django.db import InterfaceError, OperationalError, ProgrammingError
 
@@ -67,13 +69,13 @@ def _failing_in_one_sentence() -> Iterator[None]:
     try:
         yield
     except (EmbeddedError, BadDatabaseUrl, ImproperlyConfigured) as error:
-        _leave(str(error))
+        _leave(str(error), as_json=as_json)
     except (OperationalError, InterfaceError) as error:
-        _leave(f"The database cannot be used ({_first_line(error)}): {_remedy(error)}.")
+        _leave(f"The database cannot be used ({_first_line(error)}): {_remedy(error)}.", as_json=as_json)
     except ProgrammingError as error:
         if getattr(error.__cause__, "sqlstate", "") not in ("42P01", "42703"):  # undefined table or column
             raise
-        _leave("The database has no tables of this version yet: run `manage.py migrate`.")
+        _leave("The database has no tables of this version yet: run `manage.py migrate`.", as_json=as_json)
     except KeyboardInterrupt:
         _leave("Interrupted.", status=INTERRUPTED)
     except BrokenPipeError:  # whoever read our output has gone, as `head` does
@@ -92,8 +94,11 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:300] or type(error).__name__
 
 
-def _leave(sentence: str, *, status: int = NOT_DONE) -> None:
+def _leave(sentence: str, *, status: int = NOT_DONE, as_json: bool = False) -> None:
     with contextlib.suppress(OSError):
+        if as_json:
+            sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
+            sys.stdout.flush()
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()
     raise SystemExit(status) from None

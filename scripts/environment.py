@@ -88,10 +88,14 @@ def make(*, uv: str | None) -> None:
 
 
 def install(*, uv: str | None) -> None:
-    """Everything of the lock, by uv when it is there and can, else by pip."""
+    """Everything of the lock, by uv when it is there and can, else by pip.
+
+    Compiled at once, as pip does by itself: where Python may not write its own caches (PYTHONDONTWRITEBYTECODE, common
+    in containers) every process would compile all of it again, and a start would take twice as long.
+    """
     words = ["install", "--quiet", "--require-hashes", "-r", str(LOCK)]
     if uv:
-        if run([uv, "pip", *words, "--python", str(PYTHON)]):
+        if run([uv, "pip", *words, "--compile-bytecode", "--python", str(PYTHON)]):
             return
         say("uv could not install them; trying pip")
     if not run([*pip(), "--disable-pip-version-check", *words]):

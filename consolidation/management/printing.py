@@ -60,8 +60,12 @@ def plan_document(plan: Plan | None, *, scopes: Sequence[Scope], results: Sequen
 # --- results --------------------------------------------------------------------------------------------------------
 
 
-def results_document(results: Sequence[Result], *, plan: Plan | None = None) -> Document:
-    """What became of each operation; `skipped` are those that had been done before (R99)."""
+def results_document(
+    results: Sequence[Result], *, plan: Plan | None = None, scopes: Sequence[Scope] | None = None
+) -> Document:
+    """What became of each operation; `skipped` are those that had been done before (R99). `plan` adds what of it was
+    left, in those scopes.
+    """
     counts = Counter(result.outcome for result in results)
     document: Document = {
         "plan": str(plan) if plan else None,
@@ -76,18 +80,27 @@ def results_document(results: Sequence[Result], *, plan: Plan | None = None) -> 
         ],
     }
     if plan is not None:
-        document |= _left(plan)
+        document |= _left(plan, scopes)
     return document
 
 
-def _left(plan: Plan) -> Document:
+def _left(plan: Plan, scopes: Sequence[Scope] | None) -> Document:
     """What of a plan nobody asked to be applied: it waits for a person, or a rule skipped it. One query."""
-    rows = list(Operation.objects.filter(plan_items__plan=plan).values_list("status", "approval"))
+    items = Operation.objects.filter(plan_items__plan=plan)
+    if scopes is not None:
+        items = items.filter(scope__in=scopes)
+    rows = list(items.values_list("status", "approval"))
     waiting = [s for s, a in rows if s == State.NEEDS_HUMAN or (s == State.SKIPPED and a == Approval.NEEDS_HUMAN)]
     return {"waiting_for_a_person": len(waiting), "skipped_by_rule": sum(s == State.SKIPPED for s, _ in rows)}
 
 
-def results_text(results: Sequence[Result], *, plan: Plan | None = None, undone: bool = False) -> str:
+def results_text(
+    results: Sequence[Result],
+    *,
+    plan: Plan | None = None,
+    scopes: Sequence[Scope] | None = None,
+    undone: bool = False,
+) -> str:
     """A line per operation and a summary: planned, applied, skipped, and what was not done (R99, R117)."""
     counts = Counter(result.outcome for result in results)
     lines = [
@@ -104,7 +117,7 @@ def results_text(results: Sequence[Result], *, plan: Plan | None = None, undone:
         lines.append("nothing to undo" if undone else "nothing to apply")
     summary = [f"{plan}: {', '.join(parts)}" if plan else ", ".join(parts)]
     if plan is not None:
-        left = _left(plan)
+        left = _left(plan, scopes)
         summary.append(f"{left['waiting_for_a_person']} wait for a person, {left['skipped_by_rule']} skipped by rule")
     return "\n".join([*lines, "", *summary] if lines else summary)
 

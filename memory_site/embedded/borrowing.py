@@ -49,8 +49,11 @@ def borrow(data_dir: Path | None = None) -> Iterator[Urls]:
         yield overlay(urls=Urls("", "", ""), environ=environ)
         return
     data = folder.find(data_dir)
-    postgres.check_version(folder.cluster_of(data))
-    folder.make(data)
+    try:
+        postgres.check_version(folder.cluster_of(data))
+        folder.make(data)
+    except OSError as error:
+        raise explain(error=error, place=data.path) from error
     keeper: subprocess.Popen[str] | None = None
     claim = _claim(data)
     try:

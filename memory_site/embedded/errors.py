@@ -4,7 +4,7 @@ import errno
 from pathlib import Path
 
 TAIL_LINES = 15
-NO_SPACE = "No space left on device"
+NO_SPACE = ("No space left on device", "Check free disk space")  # the second is PostgreSQL's, after a short write
 
 
 class EmbeddedError(Exception):
@@ -35,7 +35,7 @@ def failure(*, what: str, log: Path, place: Path) -> EmbeddedError:
     reading further.
     """
     end = tail(log=log)
-    if NO_SPACE in end:
+    if any(words in end for words in NO_SPACE):
         return no_space(place=place)
     return EmbeddedError(f"{what}; the end of its log {log}:\n{end}" if end else f"{what}; its log {log} is empty.")
 
@@ -52,6 +52,9 @@ def explain(*, error: OSError, place: Path) -> EmbeddedError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return EmbeddedError(
             f"The data folder {place} cannot be written ({error.strerror}: {error.filename or place}): "
-            "run as the account that owns it, or choose another with --data-dir."
+            "run as the account that owns it, or choose another with --data-dir or PALIMPSEST_HOME."
         )
-    return EmbeddedError(f"The data folder {place} cannot be used: {error}.")
+    return EmbeddedError(
+        f"The data folder {place} cannot be used ({error.strerror}: {error.filename or place}): "
+        "choose another with --data-dir or PALIMPSEST_HOME."
+    )

@@ -124,7 +124,8 @@ def make(folder: DataFolder) -> None:
             and any(entry.name not in _NEIGHBOURS for entry in path.iterdir())
         ):
             raise EmbeddedError(
-                f"{path} holds other files and is not a data folder: choose an empty or a new one with --data-dir."
+                f"{path} holds other files and is not a data folder: "
+                "choose an empty or a new one with --data-dir or PALIMPSEST_HOME."
             )
         if not path.is_dir():
             path.mkdir(parents=True, mode=0o700)
@@ -188,7 +189,7 @@ def _move_out(folder: DataFolder, account: Account | None) -> Path:
             return path
     raise EmbeddedError(
         f"The account {account.name if account else ''} the servers run as cannot reach {folder.path}: "
-        "choose a folder it can reach with --data-dir, or start as an ordinary user."
+        "choose a folder it can reach with --data-dir or PALIMPSEST_HOME, or start as an ordinary user."
     )
 
 

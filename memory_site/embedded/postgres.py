@@ -61,12 +61,12 @@ def check_version(data: Path) -> None:
         return
     except PermissionError as error:
         raise EmbeddedError(
-            f"{data} belongs to another account: run as that one, or choose another with --data-dir."
+            f"{data} belongs to another account: run as that one, or choose another with --data-dir or PALIMPSEST_HOME."
         ) from error
     if found != MAJOR:
         raise EmbeddedError(
             f"{data} holds data of PostgreSQL {found} and this is PostgreSQL {MAJOR}: nothing was touched; "
-            "dump it with the old version, or choose another folder with --data-dir."
+            "dump it with the old version, or choose another folder with --data-dir or PALIMPSEST_HOME."
         )
 
 

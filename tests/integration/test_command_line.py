@@ -75,6 +75,21 @@ def test_help_touches_no_data_folder(tmp_path: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.parametrize("inside", ["", "sub"])
+def test_a_home_that_is_a_file_is_one_sentence_on_standard_error_and_one_document_under_json(
+    tmp_path: Path, inside: str
+) -> None:
+    """Bad input: nothing is touched, and the sentence says what to change."""
+    (tmp_path / "notes.txt").write_text("mine")
+    done = manage(tmp_path / "notes.txt" / inside, "consolidate", "--json")
+    assert done.returncode == 2
+    assert "cannot be used (Not a directory" in done.stderr
+    assert done.stderr.endswith("choose another with --data-dir or PALIMPSEST_HOME.\n")
+    assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout) == {"error": done.stderr.strip()}
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
 @pytest.mark.slow
 def test_the_first_command_on_a_fresh_set_up_just_works_and_the_next_one_finds_its_rows(tmp_path: Path) -> None:
     """Servers, schema, roles and key are made on the way; nothing is left running, and the key is its owner's alone."""

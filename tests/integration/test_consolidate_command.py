@@ -216,6 +216,43 @@ def test_the_newest_plan_a_named_plan_or_one_operation_is_applied() -> None:
     assert run(f"apply {operation.op_id}").out.startswith(f"APPLIED   {operation.op_id}")
 
 
+@pytest.mark.parametrize("pattern", ["*", "a/*", "a/b/*", "a/b/1"])
+def test_a_scope_of_a_wider_plan_is_applied_and_undone_by_itself(pattern: str) -> None:
+    """The newest plan that covers the scope is meant, and of it that scope's items only."""
+    mine, other = twins("a/b/1"), twins("a/b/2", "router")
+    contradiction("a/b/2")
+    merges = Operation.objects.filter(kind=Kind.MERGE).exclude(status=State.SKIPPED)
+    run(f"--scope '{pattern}'"), run("--scope a/b/2")
+    plan = Plan.objects.order_by("pk")[0]
+    document = run("apply --scope a/b/1 --json").document
+    assert (document["plan"], document["planned"], document["applied"]) == (str(plan), 1, 1)
+    assert document["waiting_for_a_person"] == 0
+    assert Operation.objects.get(scope=mine).status == State.APPLIED
+    assert merges.get(scope=other).status == State.PLANNED
+    run("apply --scope a/b/2")
+    assert run(f"undo --plan {plan} --scope a/b/1 --json").document["undone"] == 1
+    assert merges.get(scope=other).status == State.APPLIED
+
+
+def test_a_plan_that_holds_nothing_of_the_scope_is_not_applied_to_it() -> None:
+    twins("a/1"), twins("a/2", "router")
+    run("--scope a/2")
+    assert run("apply --scope a/1").error == "There is no plan that covers a/1 yet: `manage.py consolidate` makes one."
+    ran = run(f"apply {Plan.objects.get()} --scope a/1")
+    assert (ran.status, "was made for a/2" in ran.error) == (2, True)
+    assert run(f"apply {Plan.objects.get()} --scope 'a/*' --json").document["applied"] == 1
+
+
+def test_the_width_of_a_plan_is_judged_by_the_scopes_that_are_applied() -> None:
+    """DESIGN 4, blast radius: a wide scope asks for --yes only where it is touched."""
+    Policy.objects.create(pattern="a/wide", body={"blast_floor": 0, "blast_share": 0.0})
+    twins("a/wide"), twins("a/small", "router")
+    run("")
+    assert run("apply --scope a/small").status == 0
+    assert run("apply --scope a/wide").status == 1
+    assert Operation.objects.get(scope__name="a/wide").status == State.PLANNED
+
+
 def test_what_waits_for_a_person_is_counted_and_not_applied() -> None:
     contradiction()
     run("")

@@ -308,12 +308,43 @@ def test_the_process_ends_with_0_1_or_2_and_one_sentence(tmp_path: Path) -> None
     done = process("memory", "import", good, "--scope", "s")
     assert (done.returncode, done.stderr) == (0, "")
     partly = process("memory", "import", bad, "--scope", "s")
-    assert (partly.returncode, partly.stderr) == (1, "Error: 1 of 1 lines were refused.\n")
+    assert (partly.returncode, partly.stderr) == (1, "1 of 1 lines were refused.\n")
     refused = process("memory", "search", "--scope", "nobody", "tea")
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     german = process("memory", "export", LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="")
     assert "Tee für zwei" in german.stdout
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        ("memory search --scope nobody tea", 2, "There is no scope 'nobody'"),
+        ("memory import nowhere.jsonl --scope s", 2, "nowhere.jsonl cannot be read"),
+        ("consolidate apply", 2, "There is no plan yet"),
+        ("consolidate explain op_00", 2, "There is no operation op_00"),
+    ],
+)
+def test_a_refusal_is_its_sentence_alone_and_under_json_a_document_as_well(
+    words: str, status: int, sentence: str
+) -> None:
+    """No class's name stands before it; what reads the JSON always gets one document."""
+    plain = process(*words.split())
+    assert (plain.returncode, plain.stdout) == (status, "")
+    assert plain.stderr.startswith(sentence)
+    assert plain.stderr.count("\n") == 1
+    as_json = process(*words.split(), "--json")
+    assert (as_json.returncode, as_json.stderr) == (status, plain.stderr)
+    assert json.loads(as_json.stdout) == {"error": plain.stderr.strip()}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_done_in_part_prints_its_report_and_no_second_document(tmp_path: Path) -> None:
+    bad = written(tmp_path, {"text": 5}, name="bad.jsonl")
+    partly = process("memory", "import", bad, "--scope", "s", "--json")
+    assert (partly.returncode, partly.stderr) == (1, "1 of 1 lines were refused.\n")
+    assert json.loads(partly.stdout)["refused"][0]["line"] == 1
 
 
 @pytest.mark.parametrize(

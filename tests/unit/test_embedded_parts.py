@@ -275,6 +275,7 @@ def test_a_child_that_will_not_go_is_killed_after_its_grace_with_its_own_childre
         (errno.EACCES, "cannot be written (Permission denied: /d/x): run as the account that owns it"),
         (errno.EROFS, "cannot be written (Read-only file system: /d/x)"),
         (errno.EIO, "cannot be used"),
+        (errno.ENOTDIR, "cannot be used (Not a directory: /d/x): choose another with --data-dir or PALIMPSEST_HOME."),
     ],
 )
 def test_the_systems_refusals_become_one_sentence(number: int, sentence: str) -> None:
@@ -290,10 +291,13 @@ def test_a_failure_shows_the_end_of_its_log_and_a_full_disk_is_known_by_it(tmp_p
     said = str(errors.failure(what="X failed", log=log, place=tmp_path)).splitlines()
     assert said[0] == f"X failed; the end of its log {log}:"
     assert said[1:] == [f"    line {number}" for number in range(85, 100)]
-    log.write_text('FATAL:  could not write lock file "postmaster.pid": No space left on device\n')
-    assert str(errors.failure(what="X failed", log=log, place=tmp_path)).startswith(
-        "There is no space left on the disk"
-    )
+    for words in (
+        'FATAL:  could not write lock file "postmaster.pid": No space left on device',
+        'FATAL:  could not extend file "base/1/2691": wrote only 4096 of 8192 bytes\nHINT:  Check free disk space.',
+    ):
+        log.write_text(f"{words}\n")
+        said = [str(errors.failure(what="X failed", log=log, place=tmp_path))]
+        assert said[0].startswith("There is no space left on the disk")
 
 
 def test_the_users_own_servers_take_the_place_of_ours_one_by_one() -> None:

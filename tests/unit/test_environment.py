@@ -106,6 +106,19 @@ def test_an_install_that_failed_is_tried_again(venv: Path, monkeypatch: pytest.M
         assert not environment.STAMP.exists()
 
 
+def test_what_is_installed_is_compiled_by_uv_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip compiles by itself; without compiled files a start takes twice as long where Python may write none."""
+    asked: list[list[str]] = []
+
+    def run(words: list[str], *, quiet: bool = False) -> bool:
+        asked.append(words)
+        return True
+
+    monkeypatch.setattr(environment, "run", run)
+    environment.install(uv="uv")
+    assert [("--compile-bytecode" in words, "--require-hashes" in words) for words in asked] == [(True, True)]
+
+
 def test_a_python_without_the_means_to_make_environments_is_told_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,11 +12,12 @@ from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
 from consolidation import measures, planner, review, rollout, runner
 from consolidation.management import printing
+from consolidation.management.failing import Incomplete, OneSentence
 from consolidation.models import Operation, Plan
 from consolidation.operations import Prefix, number_of, visible
 from consolidation.runner import Outcome, Result
@@ -27,7 +28,7 @@ NOT_FOUND: Final = 2
 UNFINISHED: Final = (Outcome.STALE, Outcome.REFUSED, Outcome.FAILED)
 
 
-class Command(BaseCommand):
+class Command(OneSentence):
     """One call per sub-command: read the words, ask the domain once, print the answer."""
 
     help = (
@@ -62,7 +63,7 @@ class Command(BaseCommand):
         if plan is not None and options["apply"] and not options["json"]:
             self._say(printing.plan_text(plan, scopes=scopes, explain=options["explain"]))
         if plan is not None and options["apply"]:
-            results = self._applied_plan(plan, options)
+            results = self._applied_plan(plan, options, scopes)
         if options["json"]:
             self._json(printing.plan_document(plan, scopes=scopes, results=results))
         elif plan is None or not options["apply"]:
@@ -87,16 +88,20 @@ class Command(BaseCommand):
             operation = _operation(what, scopes)
             plan, results = None, [runner.apply(operation=operation, by=options["by"])]
         else:
-            plan = _find_plan(what, options["scope"])
-            results = self._applied_plan(plan, options)
-        self._show_results(results, options, plan=plan)
+            plan = _find_plan(what, options["scope"], scopes)
+            results = self._applied_plan(plan, options, scopes)
+        self._show_results(results, options, plan=plan, scopes=scopes)
 
-    def _applied_plan(self, plan: Plan, options: dict[str, Any]) -> list[Result]:
-        total = plan.items.count()
+    def _applied_plan(self, plan: Plan, options: dict[str, Any], scopes: Sequence[Scope]) -> list[Result]:
+        total = plan.items.filter(scope__in=scopes).count()
         with self._bar(total, "operations") as bar:
             try:
                 return rollout.apply_plan(
-                    plan=plan, by=options["by"], confirmed=options["yes"], progress=lambda _result: _step(bar)
+                    plan=plan,
+                    by=options["by"],
+                    confirmed=options["yes"],
+                    progress=lambda _result: _step(bar),
+                    scopes=scopes,
                 )
             except rollout.TooWide as wide:
                 raise review.Refused(f"{wide} (--yes confirms; nothing was applied from {plan}.)") from wide
@@ -104,23 +109,30 @@ class Command(BaseCommand):
     def _undo(self, options: dict[str, Any]) -> None:
         if bool(options["what"]) == bool(options["plan"]):
             raise CommandError("Say what to undo: one operation, or --plan and a plan.", returncode=NOT_FOUND)
+        scopes = _scopes(options["scope"])
         if options["plan"]:
-            plan = _find_plan(options["plan"], options["scope"])
-            results = rollout.undo_plan(plan=plan, by=options["by"])
+            plan = _find_plan(options["plan"], options["scope"], scopes)
+            results = rollout.undo_plan(plan=plan, by=options["by"], scopes=scopes)
         else:
-            operation = _operation(options["what"], _scopes(options["scope"]))
+            operation = _operation(options["what"], scopes)
             if not options["json"]:
                 self._say(printing.undo_text(runner.undo_preview(operation=operation)))
             results = [runner.undo(operation=operation, by=options["by"])]
         self._show_results(results, options, undone=True)
 
     def _show_results(
-        self, results: list[Result], options: dict[str, Any], *, plan: Plan | None = None, undone: bool = False
+        self,
+        results: list[Result],
+        options: dict[str, Any],
+        *,
+        plan: Plan | None = None,
+        scopes: Sequence[Scope] = (),
+        undone: bool = False,
     ) -> None:
         if options["json"]:
-            self._json(printing.results_document(results, plan=plan))
+            self._json(printing.results_document(results, plan=plan, scopes=scopes))
         else:
-            self._say(printing.results_text(results, plan=plan, undone=undone))
+            self._say(printing.results_text(results, plan=plan, scopes=scopes, undone=undone))
         _complain(results)
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -292,12 +304,13 @@ def _operation(name: str, scopes: Sequence[Scope]) -> Operation:
     return operation
 
 
-def _find_plan(name: str | None, pattern: str | None) -> Plan:
-    """The plan named, or the newest one of the pattern."""
+def _find_plan(name: str | None, pattern: str | None, scopes: Sequence[Scope]) -> Plan:
+    """The plan named, or the newest one that covers the pattern; only its items of `scopes` are meant."""
     if not name:
-        plans = Plan.objects.filter(pattern=pattern) if pattern else Plan.objects.all()
+        plans = Plan.objects.filter(pattern__in=_covering(pattern)) if pattern else Plan.objects.all()
         if (newest := plans.order_by("-id").first()) is None:
-            raise CommandError("There is no plan yet: `manage.py consolidate` makes one.", returncode=NOT_FOUND)
+            which = f" that covers {visible(pattern)}" if pattern else ""
+            raise CommandError(f"There is no plan{which} yet: `manage.py consolidate` makes one.", returncode=NOT_FOUND)
         return newest
     try:
         plan = Plan.objects.filter(pk=number_of(shown=name, prefix=Prefix.PLAN)).first()
@@ -305,10 +318,17 @@ def _find_plan(name: str | None, pattern: str | None) -> Plan:
         raise CommandError(str(error), returncode=NOT_FOUND) from error
     if plan is None:
         raise CommandError(f"There is no {visible(name[:40])}.", returncode=NOT_FOUND)
-    if pattern and plan.pattern != pattern:
+    covered = not pattern or plan.pattern in _covering(pattern)
+    if not covered and not plan.items.filter(scope__in=scopes).exists():
         where = f"{plan} was made for {visible(plan.pattern)}"
         raise CommandError(f"{where}: leave --scope out, or plan that scope by itself.", returncode=NOT_FOUND)
     return plan
+
+
+def _covering(pattern: str) -> list[str]:
+    """The patterns of plans that take in a scope, or a family of scopes: a/b is in a/b, in a/* and in *."""
+    parts = pattern.split("/")
+    return [pattern, "*", *(f"{'/'.join(parts[:depth])}/*" for depth in range(1, len(parts)))]
 
 
 def _source(operation: Operation, name: str) -> int:
@@ -334,4 +354,4 @@ def _complain(results: Sequence[Result], *, plan: Plan | None = None) -> None:
     if undone:
         parts.append(f"{undone} of {len(results)} operations were not carried out")
     if parts:
-        raise CommandError(f"Not everything was done: {' and '.join(parts)}, as listed.", returncode=NOT_DONE)
+        raise Incomplete(f"Not everything was done: {' and '.join(parts)}, as listed.", returncode=NOT_DONE)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
+from consolidation.management.failing import OneSentence
 from memory_site.management.memory import files, reading, standing
 from observations.retrieval import CALL_SITES
 
@@ -19,7 +20,7 @@ that are already there are skipped, so a file can be imported again.
 """
 
 
-class Command(BaseCommand):
+class Command(OneSentence):
     """One sub-command per doorway; each is one function of memory_site.management.memory."""
 
     help = f"Imports, exports, searches, pauses and verifies memory. {EXIT}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.core.management.base import CommandError
 
+from consolidation.management.failing import Incomplete
 from observations.models import Scope
 
 PARTLY = 1  # done, but not all of it
@@ -11,10 +12,17 @@ REFUSED = 2  # nothing was done
 
 
 class Error(CommandError):
-    """Printed by Django as 'Error: <sentence>'."""
+    """Nothing was done, and the sentence says why."""
 
-    def __init__(self, sentence: str, *, returncode: int = REFUSED) -> None:
-        super().__init__(sentence, returncode=returncode)
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, returncode=REFUSED)
+
+
+class Partly(Incomplete):
+    """A part was done, and the report has been printed."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, returncode=PARTLY)
 
 
 def scope_named(name: str) -> Scope:

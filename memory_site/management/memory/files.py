@@ -16,7 +16,7 @@ from typing import IO, NoReturn
 from django.core.management.base import OutputWrapper
 from tqdm import tqdm
 
-from memory_site.management.memory.errors import PARTLY, Error, scopes_matching
+from memory_site.management.memory.errors import Error, Partly, scopes_matching
 from observations import ingest
 from observations.embedding import EmbeddingError
 from observations.models import Scope
@@ -27,7 +27,7 @@ _REFUSALS_SHOWN = 20
 def import_file(
     out: OutputWrapper, *, file: str, scope: str | None, scope_field: str | None, as_json: bool, embed: bool
 ) -> None:
-    """Store a file's lines, say what became of them, compute their vectors. Raises Error."""
+    """Store a file's lines, say what became of them, compute their vectors. Raises Error and Partly."""
     if scope is not None and not scope.strip():
         raise Error("--scope is empty: give the scope's name, such as 'team/project'.")
     started = time.monotonic()
@@ -48,9 +48,9 @@ def import_file(
     if embedded and not as_json:
         out.write(f"{embedded:,} vectors computed")
     if failure:
-        raise Error(failure, returncode=PARTLY)
+        raise Partly(failure)
     if report.refused:
-        raise Error(f"{len(report.refused):,} of {report.read:,} lines were refused.", returncode=PARTLY)
+        raise Partly(f"{len(report.refused):,} of {report.read:,} lines were refused.")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 from django.core.management.base import OutputWrapper
 
 from consolidation import invariants, pausing
-from memory_site.management.memory.errors import PARTLY, Error, scope_named
+from memory_site.management.memory.errors import Error, Partly, scope_named
 from observations.models import Scope
 
 
@@ -46,7 +46,7 @@ def _person() -> str:
 
 
 def verify(out: OutputWrapper, *, as_json: bool) -> None:
-    """Run every invariant and say which holds. Raises Error, exit status 1, when one is violated."""
+    """Run every invariant and say which holds. Raises Partly when one is violated."""
     violations = {violation.id: violation for violation in invariants.check()}
     if as_json:
         rows = [
@@ -68,9 +68,7 @@ def verify(out: OutputWrapper, *, as_json: bool) -> None:
         for name, sentence in invariants.PROVED_BY_TESTS.items():
             out.write(f"{name:<4} {'a test':<8}  {sentence}")
     if violations:
-        raise Error(
-            f"{len(violations)} invariants are violated: stop applying and look at the rows named.", returncode=PARTLY
-        )
+        raise Partly(f"{len(violations)} invariants are violated: stop applying and look at the rows named.")
 
 
 def _rows(violation: invariants.Violation | None) -> tuple[str, ...]:
