@@ -59,6 +59,8 @@ def parse_line(raw: bytes | str, *, scope: str | None, scope_field: str | None, 
         raise LineRefused("supersedes cannot stand beside a status or a derivation: give one or the other")
     if past.status != Status.ACTIVE and not item.external_id:
         raise LineRefused("id is missing: a line with a status needs one")
+    if past.erased[0] and item.stated_by == StatedBy.USER and not past.erased[2].startswith("forget:"):
+        raise LineRefused("erased.request must be a forget request: what a user said is erased by nothing else")  # I12
     return Line(scope=name, item=item, past=past, supersedes=supersedes)
 
 

@@ -220,6 +220,14 @@ def test_an_erased_line_brings_no_text_back() -> None:
     assert "text cannot stand" in refusal({"id": "a", "text": "t", "status": "erased", "erased": erased})
 
 
+def test_an_erased_line_of_a_users_word_needs_a_forget_request() -> None:
+    """I12: refused when it is read, because at the end of the file it would sink the whole import."""
+    line = {"id": "a", "status": "erased", "stated_by": "user"}
+    by_policy = {"by": "Ana", "reason": "old", "request": "op_1"}
+    assert "must be a forget request" in refusal({**line, "erased": by_policy})
+    assert parsed({**line, "erased": {**by_policy, "request": "forget:1"}}).past.status == Status.ERASED
+
+
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 
