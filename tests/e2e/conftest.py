@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.test import override_settings
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from observations.retrieval import current_embedder
 from tests.e2e.browser import NoBrowser, Watch, browser
@@ -18,6 +18,7 @@ def chromium() -> Iterator[Browser]:
     """A real browser. Playwright's loop runs in this thread, and Django has to be told that this is fine."""
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    expect.set_options(timeout=15_000)  # two cores, and other tests beside this one
     try:
         with browser() as running:
             yield running

@@ -41,6 +41,7 @@ def open_item(page: Page, tab: str, kind: str) -> Operation:
     """From the queue to the first item of a kind, as a person goes there."""
     page.get_by_role("link", name="Queue", exact=True).click()
     page.get_by_role("navigation", name="Parts of the queue").get_by_role("link", name=re.compile(tab)).click()
+    page.wait_for_url(re.compile("show="), wait_until="load")  # its script has run: a chosen filter applies at once
     page.get_by_label("Kind").select_option(kind)
     page.wait_for_url(re.compile(f"kind={kind}"))
     page.locator("[data-open]").first.click()
