@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, Final
 
+from django.core.checks import run_checks
 from django.core.management.base import BaseCommand, CommandError, SystemCheckError
+
+NOT_DONE: Final = 2
 
 
 class Incomplete(CommandError):
@@ -32,9 +35,17 @@ class OneSentence(BaseCommand):
         try:
             return super().execute(*args, **options)
         except CommandError as error:
-            if not self.from_a_shell or options["traceback"] or isinstance(error, SystemCheckError):
+            if not self.from_a_shell or options["traceback"]:
                 raise
+            checked = isinstance(error, SystemCheckError)
+            sentence = _found_by_checks() if checked else str(error)
             if options.get("json") and not isinstance(error, Incomplete):
-                self.stdout.write(json.dumps({"error": str(error)}, ensure_ascii=False))
-            self.stderr.write(str(error))
-            sys.exit(error.returncode)
+                self.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False))
+            self.stderr.write(sentence)
+            sys.exit(NOT_DONE if checked else error.returncode)
+
+
+def _found_by_checks() -> str:
+    """What keeps the project from running, and what to do; Django's own block has a heading and a line per part."""
+    found = [issue for issue in run_checks() if issue.is_serious() and not issue.is_silenced()]
+    return " ".join(" ".join(filter(None, (issue.msg, issue.hint, f"({issue.id})"))) for issue in found)

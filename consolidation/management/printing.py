@@ -116,7 +116,7 @@ def results_text(
     if not results:
         lines.append("nothing to undo" if undone else "nothing to apply")
     summary = [f"{plan}: {', '.join(parts)}" if plan else ", ".join(parts)]
-    if plan is not None:
+    if plan is not None and not undone:
         left = _left(plan, scopes)
         summary.append(f"{left['waiting_for_a_person']} wait for a person, {left['skipped_by_rule']} skipped by rule")
     return "\n".join([*lines, "", *summary] if lines else summary)
@@ -124,8 +124,6 @@ def results_text(
 
 def undo_text(preview: UndoPreview) -> str:
     """What an undo is about to do."""
-    if preview.blockers:
-        return "\n".join(f"BLOCKED   {visible(blocker)}" for blocker in preview.blockers)
     restored = ", ".join(map(obs, preview.restores)) or "nothing"
     return f"RESTORES  {restored}" + (f"\nRETRACTS  {obs(preview.retracts)}" if preview.retracts else "")
 

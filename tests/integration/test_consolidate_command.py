@@ -325,6 +325,8 @@ def test_undo_says_what_it_restores_and_restores_it() -> None:
     assert ran.out.startswith(f"RESTORES  obs_{ids[0]}, obs_{ids[1]}\nRETRACTS  obs_{operation.derived_id}\n")
     assert "UNDONE" in ran.out
     assert Observation.objects.active().in_scope(within).count() == 2
+    again = run(f"undo {operation.op_id}")
+    assert (again.status, again.out.splitlines()[0].split()[0]) == (0, "ALREADY")  # once, and nothing is "blocked"
 
 
 def test_a_whole_plan_is_undone_in_reverse_with_a_result_per_item() -> None:
@@ -334,7 +336,7 @@ def test_a_whole_plan_is_undone_in_reverse_with_a_result_per_item() -> None:
     applied = list(Operation.objects.order_by("applied_at").values_list("op_id", flat=True))
     document = run(f"undo --plan {plan} --json").document
     assert [result["operation"] for result in document["results"]] == applied[::-1]
-    assert document["undone"] == 2
+    assert (document["plan"], document["undone"]) == (str(plan), 2)
     assert run(f"undo --plan {plan}").out.splitlines()[0] == "nothing to undo"
 
 

@@ -339,6 +339,16 @@ def test_a_refusal_is_its_sentence_alone_and_under_json_a_document_as_well(
     assert json.loads(as_json.stdout) == {"error": plain.stderr.strip()}
 
 
+def test_a_setting_that_keeps_it_from_running_is_one_sentence_with_what_to_do() -> None:
+    """A system check's error (docs/operations.md), told like any other refusal: nothing was done, so 2."""
+    ended = process("memory", "verify", "--json", PALIMPSEST_EMBEDDER="nonsense")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("There is no embedder named 'nonsense': choose minilm, hashing or http.")
+    assert ended.stderr.endswith("(palimpsest.E005)\n")
+    assert ended.stderr.count("\n") == 1
+    assert json.loads(ended.stdout) == {"error": ended.stderr.strip()}
+
+
 @pytest.mark.django_db(transaction=True)
 def test_what_is_done_in_part_prints_its_report_and_no_second_document(tmp_path: Path) -> None:
     bad = written(tmp_path, {"text": 5}, name="bad.jsonl")

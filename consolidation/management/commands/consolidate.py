@@ -114,11 +114,12 @@ class Command(OneSentence):
             plan = _find_plan(options["plan"], options["scope"], scopes)
             results = rollout.undo_plan(plan=plan, by=options["by"], scopes=scopes)
         else:
-            operation = _operation(options["what"], scopes)
-            if not options["json"]:
-                self._say(printing.undo_text(runner.undo_preview(operation=operation)))
+            plan, operation = None, _operation(options["what"], scopes)
+            preview = runner.undo_preview(operation=operation)
+            if not options["json"] and not preview.blockers:  # what blocks it is the result, said below
+                self._say(printing.undo_text(preview))
             results = [runner.undo(operation=operation, by=options["by"])]
-        self._show_results(results, options, undone=True)
+        self._show_results(results, options, plan=plan, scopes=scopes, undone=True)
 
     def _show_results(
         self,
