@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -20,10 +21,19 @@ from tests.e2e.browser import Watch, shoot
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("real_embedder")]
 
 
+@dataclass(frozen=True)
+class Demo:
+    """What `make demo` prints: the plan that waits, and the logins."""
+
+    plan: str
+    logins: dict[str, str]
+
+
 @pytest.fixture
-def logins() -> dict[str, str]:
-    """The demo, loaded as `make demo` loads it, and the printed logins."""
-    return dict(re.findall(r"^  (\w+) +(\S+) ", load(say=lambda _: None).logins, re.M))
+def demo() -> Demo:
+    """The demo, loaded as `make demo` loads it."""
+    loaded = load(say=lambda _: None)
+    return Demo(plan=str(loaded.plan), logins=dict(re.findall(r"^  (\w+) +(\S+) ", loaded.logins, re.M)))
 
 
 def sign_in(browser: Browser, watch: Watch, server: LiveServer, name: str, word: str) -> Page:
@@ -49,29 +59,28 @@ def open_item(page: Page, tab: str, kind: str) -> Operation:
     return Operation.objects.get(pk=int(page.url.rstrip("/").rpartition("/")[2]))
 
 
-def test_a_newcomer_reviews_a_plan(
-    chromium: Browser, watch: Watch, live_server: LiveServer, logins: dict[str, str]
-) -> None:
+def test_a_newcomer_reviews_a_plan(chromium: Browser, watch: Watch, live_server: LiveServer, demo: Demo) -> None:
     """The path of the README, with no console error and no violation of the content policy on any page."""
-    ana = sign_in(chromium, watch, live_server, "ana", logins["ana"])
+    ana = sign_in(chromium, watch, live_server, "ana", demo.logins["ana"])
     shoot(ana, "desk")
-    the_plan_is_read(ana)
+    the_plan_is_read(ana, demo.plan)
     approved = a_contradiction_is_approved(ana)
     rejected = a_merge_is_rejected(ana)
     assert (rejected.status, rejected.decided_by) == (State.REJECTED, "ana")
-    olga = sign_in(chromium, watch, live_server, "olga", logins["olga"])
+    olga = sign_in(chromium, watch, live_server, "olga", demo.logins["olga"])
     what_was_approved_waits_and_is_applied(olga, approved)
     merged = an_automatic_merge_is_applied(olga)
     an_observation_shows_its_past(olga, merged)
     the_merge_is_undone(olga, merged)
 
 
-def the_plan_is_read(page: Page) -> None:
+def the_plan_is_read(page: Page, name: str) -> None:
     """The plan page: counts by kind, items with their states, the printed plan."""
     page.get_by_role("link", name="Plans", exact=True).click()
+    expect(page.get_by_role("heading", name="Plans")).to_be_visible()
     shoot(page, "plans")
-    page.get_by_role("link", name="plan_2").click()
-    expect(page.get_by_role("heading", name="plan_2")).to_be_visible()
+    page.get_by_role("link", name=name, exact=True).click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
     page.get_by_text("The printed plan").click()
     printed = page.locator("pre.printout")
     expect(printed).to_contain_text("MERGE")
@@ -163,10 +172,10 @@ def the_merge_is_undone(page: Page, merged: Operation) -> None:
 
 
 def test_the_other_places_open_without_a_complaint(
-    chromium: Browser, watch: Watch, live_server: LiveServer, logins: dict[str, str]
+    chromium: Browser, watch: Watch, live_server: LiveServer, demo: Demo
 ) -> None:
     """Every place of the navigation, the theme toggle and the search, on the strict policy; screenshots of each."""
-    page = sign_in(chromium, watch, live_server, "olga", logins["olga"])
+    page = sign_in(chromium, watch, live_server, "olga", demo.logins["olga"])
     places = page.locator(".places a")
     addresses = [places.nth(number).get_attribute("href") or "" for number in range(places.count())]
     assert len(addresses) >= 10
