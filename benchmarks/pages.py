@@ -10,7 +10,6 @@ permissions, scopes, queries, template. Cold is the first look after the server'
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 from typing import Any
 
@@ -132,10 +131,8 @@ def main() -> int:
     parser.add_argument("--observations", type=int, default=100_000)
     options = parser.parse_args()
     with stage(embedder="hashing"):
-        import structlog
         from django.conf import settings
 
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
         settings.ALLOWED_HOSTS = ["testserver"]
         return _measure(options.observations)
 

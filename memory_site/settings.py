@@ -10,6 +10,8 @@ from pathlib import Path
 import environ
 
 from memory_site.database_url import django_database
+from memory_site.logs import configure as configure_logs
+from memory_site.logs import formatter
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -31,7 +33,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "django_celery_beat",
-    "django_htmx",
     "axes",
     "csp",
     "django_structlog",
@@ -49,7 +50,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
@@ -104,7 +104,7 @@ USE_TZ = True
 USE_I18N = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / ".palimpsest" / "static"
+STATIC_ROOT = env.str("STATIC_ROOT", default="") or None  # where collectstatic writes, for a proxy to serve
 WHITENOISE_USE_FINDERS = True  # one machine serves its own files; no collectstatic step before the first page
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -174,10 +174,11 @@ PALIMPSEST_EMBEDDINGS_KEY = env.str("PALIMPSEST_EMBEDDINGS_KEY", default="")
 PALIMPSEST_EMBEDDINGS_MODEL = env.str("PALIMPSEST_EMBEDDINGS_MODEL", default="")
 PALIMPSEST_EMBEDDINGS_DIMENSIONS = env.int("PALIMPSEST_EMBEDDINGS_DIMENSIONS", default=0)
 
+configure_logs()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {"line": {"()": formatter, "json": env.str("LOG_FORMAT", default="text") == "json"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }

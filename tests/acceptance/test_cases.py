@@ -154,7 +154,8 @@ def test_two_hundred_nights_of_planning_take_nothing_from_an_idle_scope(retentio
     unused_sources, unused = _merged("lathe", within=within)
     used_sources, used = _merged("crane", within=within)
     said_twice, users_own = _merged("kettle", within=within, stated_by=StatedBy.USER)
-    use(used), use(users_own)
+    use(used)
+    use(users_own)
     if retention:
         Policy.objects.create(pattern="*", body={"retention": [{"stated_by": "agent", "older_than_days": 200}]})
     before = world.snapshot()
