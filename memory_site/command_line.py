@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -107,7 +108,12 @@ def _leave(sentence: str, *, status: int = NOT_DONE, as_json: bool = False) -> N
 @contextlib.contextmanager
 def _database_for(words: Sequence[str]) -> Iterator[None]:
     """The settings of a database in the environment, for commands that need one."""
-    if os.environ.get("DATABASE_URL") or not needs_database(words):
+    if os.environ.get("DATABASE_URL"):
+        yield
+        return
+    if not needs_database(words):
+        if not os.environ.get("SECRET_KEY"):  # the embedded servers make the real one; nothing is signed here
+            os.environ["SECRET_KEY"] = secrets.token_urlsafe(50)
         yield
         return
     from memory_site.embedded import borrow, folder, migration_lock

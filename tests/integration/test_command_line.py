@@ -87,6 +87,14 @@ def test_help_touches_no_data_folder(tmp_path: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.parametrize("words", ["check", "makemigrations --check"])
+def test_checking_a_fresh_checkout_finds_nothing_wrong_with_it(home: Path, words: str) -> None:
+    """The secret key is made by the embedded servers: that there is none yet is no error."""
+    done = manage(home, *words.split())
+    assert (done.returncode, "palimpsest.E" in done.stderr) == (0, False)
+    assert not home.exists()
+
+
 @pytest.mark.parametrize("inside", ["", "sub"])
 def test_a_home_that_is_a_file_is_one_sentence_on_standard_error_and_one_document_under_json(
     tmp_path: Path, inside: str
@@ -103,7 +111,9 @@ def test_a_home_that_is_a_file_is_one_sentence_on_standard_error_and_one_documen
 
 
 @pytest.mark.slow
-def test_the_first_command_on_a_fresh_set_up_just_works_and_the_next_one_finds_its_rows(tmp_path: Path, home: Path) -> None:
+def test_the_first_command_on_a_fresh_set_up_just_works_and_the_next_one_finds_its_rows(
+    tmp_path: Path, home: Path
+) -> None:
     """Servers, schema, roles and key are made on the way; nothing is left running, and the key is its owner's alone."""
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps({"text": "The relay hums", "id": "x", "scope": "s"}) + "\n")
