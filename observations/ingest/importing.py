@@ -57,9 +57,11 @@ def import_lines(
             run.take(number, raw)
         run.finish()
     except (OperationalError, InterfaceError) as error:
+        state = str(getattr(error.__cause__, "sqlstate", None) or "")
+        why = "the database has run out of room" if state.startswith("53") else "the database cannot be used"
         raise ImportStopped(
-            f"The import stopped after {run.report.added:,} added lines because the database cannot be used "
-            f"({type(error).__name__}): nothing stored is lost; run it again to add the rest."
+            f"The import stopped after {run.report.added:,} added lines because {why}: nothing stored is lost; "
+            "run it again to add the rest."
         ) from error
     run.report.refused.sort()
     return run.report

@@ -77,7 +77,8 @@ def _object(raw: bytes | str) -> dict[str, object]:
     try:
         value = json.loads(text.lstrip("\ufeff"), parse_constant=_no_constant, object_pairs_hook=_each_once)
     except json.JSONDecodeError as error:
-        raise LineRefused(f"the line is not JSON: {error.msg} at character {error.pos + 1}") from None
+        what = error.msg.removesuffix(" at")  # the decoder's own words end so where they expect a place
+        raise LineRefused(f"the line is not JSON: {what} at character {error.pos + 1}") from None
     except RecursionError:
         raise LineRefused("the line is nested too deeply") from None
     except LineRefused:
