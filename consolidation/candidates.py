@@ -162,7 +162,8 @@ def _windows(rows: Ints, cap: int) -> list[Ints]:
 def _alike(rows: Ints, vectors: Floats) -> Ints:
     """The rows along one fixed direction: near rows are near each other in it, equal ones keep their order."""
     direction = np.random.default_rng(_SEED).standard_normal(size=vectors.shape[1], dtype=np.float32)
-    return rows[np.argsort(np.round(vectors[rows] @ direction, 4), kind="stable")]
+    ordered: Ints = rows[np.argsort(np.round(vectors[rows] @ direction, 4), kind="stable")]
+    return ordered
 
 
 def _cells(rows: Ints, vectors: Floats, *, size: int, choices: int) -> list[Ints]:

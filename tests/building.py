@@ -46,7 +46,7 @@ def observe(
         object=key[2],
         confidence=confidence,
         stated_by=stated_by,
-        created_at=created_at or LONG_AGO + timedelta(days=number),
+        created_at=created_at or LONG_AGO + timedelta(minutes=number),
         evidence=tuple(EvidenceRef(source_uri=uri) for uri in sources or [f"test://source/{number}"]),
     )
     with transaction.atomic():

@@ -44,9 +44,10 @@ class ScheduleAdmin(ModelAdmin):
         """The list, by its name."""
         return super().changelist_view(request, {"title": "Schedule", **(extra_context or {})})
 
-    def get_actions(self, request: HttpRequest) -> Any:
+    def get_actions(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Ours, without `delete_selected`."""
-        return {name: action for name, action in super().get_actions(request).items() if name in self.actions}
+        offered: dict[str, Any] = super().get_actions(request, *args, **kwargs)
+        return {name: action for name, action in offered.items() if name in self.actions}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Never: entries come with a migration."""
