@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from consolidation import planner
 from consolidation.models import Operation, Plan
-from consolidation.operations import Approval, State, obs, render, visible
+from consolidation.operations import Approval, Kind, State, obs, render, visible
 from consolidation.runner import Outcome, Result, UndoPreview
 from observations import ingest
 from observations.models import Event, Observation, Scope
@@ -176,13 +176,23 @@ def _sources(operation: Operation) -> list[str]:
         row = source.observation
         if not isinstance(row, Observation):
             continue
-        keep = " (kept)" if row.pk == operation.keeper_id else ""
+        keep = _standing(operation, row.pk)
         text = f'"{visible(row.text)}"' if row.text is not None else "erased"
         lines.append(f"    {obs(row.pk)} [{visible(row.external_id)}] {row.status}{keep}  {text}")
         lines += (
             [f"      key  {' / '.join(map(visible, (row.subject, row.predicate, row.object)))}"] if row.subject else []
         )
     return lines
+
+
+def _standing(operation: Operation, pk: int) -> str:
+    """What stands beside a row: kept, for the one a person chose or a merge keeps; before that a claim is suggested."""
+    decision = operation.decision
+    if keep := decision.get("keep"):
+        return " (kept)" if pk == keep else ""
+    if pk != operation.keeper_id or any(decision.values()):
+        return ""
+    return " (kept)" if operation.kind == Kind.MERGE else " (suggested)"
 
 
 def _signals(signals: Mapping[str, object]) -> list[str]:

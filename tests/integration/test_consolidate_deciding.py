@@ -44,6 +44,21 @@ def test_a_contradiction_is_settled_by_naming_the_claim_that_stays(how: str) -> 
     assert list(Observation.objects.active().values_list("external_id", flat=True)) == ["coffee-2"]
 
 
+def test_explain_marks_the_claim_that_a_person_kept_and_before_that_only_a_suggestion() -> None:
+    """R83: the row called kept is the one that stays, not the one that was suggested."""
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    suggested = Observation.objects.get(pk=operation.keeper_id or 0)
+    other = Observation.objects.exclude(pk=suggested.pk).get()
+    assert f"obs_{suggested.pk} [{suggested.external_id}] active (suggested)" in run(f"explain {operation.op_id}").out
+    run(f"approve {operation.op_id} --keep {other.pk} --reason 'it was moved'")
+    run(f"apply {operation.op_id}")
+    said = run(f"explain {operation.op_id}").out
+    assert f"obs_{other.pk} [{other.external_id}] active (kept)" in said
+    assert f"obs_{suggested.pk} [{suggested.external_id}] superseded  " in said
+
+
 def test_all_values_of_a_key_may_stay() -> None:
     contradiction()
     run("")
