@@ -71,11 +71,14 @@ def _object(raw: bytes | str) -> dict[str, object]:
     if len(raw) > MAX_LINE:
         raise LineRefused(f"the line is longer than {MAX_LINE // 2**20} MiB")
     try:
-        text = raw if isinstance(raw, str) else raw.decode("utf-8")
+        # Half a pair written as bytes, and a bare NUL below, are one bad character that the store cleans (C1).
+        text = raw if isinstance(raw, str) else raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise LineRefused(f"the line is not UTF-8 (byte {error.start + 1}): save the file as UTF-8") from None
     try:
-        value = json.loads(text.lstrip("\ufeff"), parse_constant=_no_constant, object_pairs_hook=_each_once)
+        value = json.loads(
+            text.lstrip("\ufeff"), strict=False, parse_constant=_no_constant, object_pairs_hook=_each_once
+        )
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at")  # the decoder's own words end so where they expect a place
         raise LineRefused(f"the line is not JSON: {what} at character {error.pos + 1}") from None

@@ -163,6 +163,22 @@ def test_a_text_with_nul_or_half_a_pair_is_taken_as_it_came_for_the_store_to_cle
     assert claim(text="half \ud83d").text == "half \ud83d"
 
 
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b'{"text": "ok\0done"}', "ok\0done"),
+        (b'{"text": "half \xed\xa0\xbd"}', "half \ud83d"),
+        (b'{"text": "a\ttab"}', "a\ttab"),
+    ],
+    ids=["nul", "half a pair", "tab"],
+)
+def test_a_bad_character_written_bare_in_the_line_is_taken_like_an_escaped_one(raw: bytes, text: str) -> None:
+    """C1: a writer that escapes nothing loses no event over one character."""
+    item = parsed(raw).item
+    assert isinstance(item, Claim)
+    assert item.text == text
+
+
 # --- the past of exported rows --------------------------------------------------------------------------------------
 
 
