@@ -138,7 +138,8 @@ def _day(data: QueryDict, name: str) -> datetime | None:
 
 def carry_out(*, request: Asked, operation: Operation, by: str) -> str:
     """Do what one form asked for; the sentence says what was done. Raises review.Refused, saying what is in the way."""
-    if request.verb in (Verb.REJECT, Verb.DISTINCT, Verb.UNDO):
+    seen = request.verb in (Verb.REJECT, Verb.DISTINCT, Verb.UNDO)
+    if seen or (request.verb is Verb.WITHDRAW and operation.status != State.APPROVED):  # an approval may always go back
         refuse_changed(operation=operation, digest=request.digest)
     match request.verb:
         case Verb.REJECT | Verb.WITHDRAW:
@@ -174,7 +175,8 @@ def _ran(act: Callable[[], runner.Result]) -> str:
         raise review.Refused("The database could not go on. Nothing was written; try again.") from error
     if result.outcome not in (Outcome.APPLIED, Outcome.UNDONE, Outcome.ALREADY):
         raise review.Refused(result.sentence)
-    return result.sentence
+    said = result.sentence
+    return said if said.startswith(result.operation) else f"{said[:1].upper()}{said[1:]}"  # an id stays as it is
 
 
 def refuse_changed(*, operation: Operation, digest: str) -> None:

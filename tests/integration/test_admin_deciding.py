@@ -97,6 +97,18 @@ def test_an_item_is_approved_with_the_digest_its_page_showed(mine: World, ana: C
     assert (decided.status, decided.decided_by) == (State.APPROVED, "ana")
 
 
+def test_a_message_leaves_an_id_as_it_is_written(mine: World, ana: Client) -> None:
+    """An id is looked up by what is printed: no capital letter for the sentence's sake."""
+    _, page = decide(ana, mine.merge, "approve", digest=digest_on(ana, mine.merge))
+    assert f"{mine.merge.op_id} is approved" in page
+
+
+def test_withdrawing_what_nobody_approved_is_a_rejection_and_needs_the_digest_of_one(mine: World, ana: Client) -> None:
+    """D2: the verb that takes an approval back is no way round what the page showed."""
+    status, _ = decide(ana, mine.merge, "withdraw", digest="0" * 64, reason="no")
+    assert (status, status_of(mine.merge)) == (409, State.NEEDS_HUMAN)
+
+
 def test_the_page_and_the_review_compute_one_digest(mine: World, ana: Client) -> None:
     """D2: the digest of a page, made without queries of its own, is review.shown_digest for every sort of operation."""
     listed = {row.pk: row.digest for row in ana.get(reverse(QUEUE)).context["rows"]}

@@ -205,8 +205,19 @@ def test_texts_are_shown_from_a_login_to_nobody_else() -> None:
     for _ in range(10):
         answer = client.post(address, {"username": "rita", "password": "wrong"})
     assert answer.status_code == 429
-    assert "Locked for a while" in answer.content.decode()
+    page = answer.content.decode()
+    assert "Locked for a while" in page
+    assert "opens again after 15 minutes;" in page
     assert client.post(address, {"username": "rita", "password": PASSWORD}).status_code == 429
+
+
+@pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
+def test_signing_in_leads_to_the_desk_when_the_address_named_another_site(target: str) -> None:
+    """Trap 13: no open redirect, and no page that is not there either."""
+    person("rita", "Reviewer", "team-a/*", password=PASSWORD)
+    sent = {"username": "rita", "password": PASSWORD, "next": target}
+    answer = Client().post(reverse("admin:login"), sent)
+    assert (answer.status_code, answer.headers["Location"]) == (302, reverse("admin:index"))
 
 
 def test_a_wrong_password_is_told_in_our_words() -> None:
