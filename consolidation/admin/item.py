@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
@@ -13,10 +16,11 @@ from consolidation.admin.item_reading import read_item
 from consolidation.admin.queue import QueueScreen
 from consolidation.admin.texts import snippet
 from consolidation.models import Operation
-from consolidation.operations import obs
+from consolidation.operations import State, obs
 from observations.admin.base import Reach, require, signed_in
 from observations.models import Observation
 
+OP_ID: Final = re.compile(r"op_[0-9a-f]{32}")
 LOST = 409  # the state of the item does not allow what was asked: the page says why, and shows the state
 
 
@@ -94,9 +98,18 @@ class OperationScreen(QueueScreen):
             "kind": operation.kind,
             "restores": shown[: len(preview.restores)],
             "retracts": shown[len(preview.restores) :],
+            "first": self._named_in(request, preview.blockers),
             **self._undoable(operation, preview.blockers),
         }
         return self.render(request, "admin/consolidation/operation/undo.html", context)
+
+    def _named_in(self, request: HttpRequest, blockers: tuple[str, ...]) -> list[tuple[int, str]]:
+        """The operations that stand in the way, to go to: key and id. One query at most."""
+        ids = {word for blocker in blockers for word in OP_ID.findall(blocker)}
+        if not ids:
+            return []
+        found = Reach.of(request).rows(Operation.objects.filter(op_id__in=ids, status=State.APPLIED))
+        return list(found.order_by("-applied_at", "-pk").values_list("pk", "op_id"))
 
     def _undoable(self, operation: Operation, blockers: tuple[str, ...]) -> dict[str, object]:
         """What stands in the way, and the digest the form carries."""

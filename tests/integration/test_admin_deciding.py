@@ -317,6 +317,7 @@ def test_undo_of_what_others_were_built_on_names_the_blocker(mine: World, olga: 
     settle()
     page = olga.get(item_url(mine.applied, "undo")).content.decode()
     assert f"undo {later.op_id} first" in page
+    assert f'href="{item_url(later)}"' in page
     assert "Undo it" not in page
     status, page = decide(olga, mine.applied, "undo")
     assert status == 409
