@@ -76,6 +76,12 @@ def nothing_to_start(*, environ: Mapping[str, str]) -> bool:
     return bool(environ.get("DATABASE_URL") and environ.get("REDIS_URL"))
 
 
+def starting(*, environ: Mapping[str, str]) -> str:
+    """What a start says first: which servers are started, and that the user's own are used for the rest."""
+    ours = [name for name, own in (("PostgreSQL", "DATABASE_URL"), ("Valkey", "REDIS_URL")) if not environ.get(own)]
+    return f"Starting {' and '.join(ours)} ..." if ours else "Using the servers of DATABASE_URL and REDIS_URL ..."
+
+
 def start_servers(*, data: DataFolder, wishes: Wishes) -> Servers:
     """Start what the environment does not name and wait until it is ready; the caller holds `data.lock`.
 

@@ -25,7 +25,7 @@ from memory_site.embedded import folder, postgres, processes, state
 from memory_site.embedded.errors import AlreadyRunning, EmbeddedError, Interrupted, explain, failure
 from memory_site.embedded.folder import PROJECT, DataFolder
 from memory_site.embedded.processes import Child
-from memory_site.embedded.stack import Servers, Urls, Wishes, fresh_log, start_servers
+from memory_site.embedded.stack import Servers, Urls, Wishes, fresh_log, start_servers, starting
 
 HOST = "127.0.0.1"
 FIRST_PORT = 8000
@@ -159,7 +159,7 @@ class Supervisor:
 
     def _start(self, listener: socket.socket) -> None:
         data, say = self.order.data, self.order.say
-        say("Starting PostgreSQL and Valkey ...")
+        say(starting(environ=self.order.environ))
         wishes = Wishes(
             environ=self.order.environ, interrupted=self._check, announce=lambda runtime: self._publish(None, runtime)
         )

@@ -16,7 +16,7 @@ from memory_site.embedded import EmbeddedError, Urls, accounts, binaries, errors
 from memory_site.embedded.__main__ import main, parser
 from memory_site.embedded.accounts import Account
 from memory_site.embedded.folder import DataFolder
-from memory_site.embedded.stack import nothing_to_start, overlay
+from memory_site.embedded.stack import nothing_to_start, overlay, starting
 
 NOBODY = Account(name="nobody", uid=65534, gid=65534)
 
@@ -309,6 +309,10 @@ def test_the_users_own_servers_take_the_place_of_ours_one_by_one() -> None:
     assert overlay(urls=ours, environ=both) == Urls("d", "m", "r", None, "web")
     assert nothing_to_start(environ=both)
     assert not nothing_to_start(environ={"DATABASE_URL": "d"})
+    assert starting(environ={}) == "Starting PostgreSQL and Valkey ..."
+    assert starting(environ={"DATABASE_URL": "d"}) == "Starting Valkey ..."
+    assert starting(environ={"REDIS_URL": "r"}) == "Starting PostgreSQL ..."
+    assert starting(environ=both) == "Using the servers of DATABASE_URL and REDIS_URL ..."
 
 
 def test_addresses_with_passwords_are_not_in_what_a_log_would_show() -> None:
