@@ -44,7 +44,7 @@ def apply_plan(
     one.
     """
     if pause := Pause.standing():
-        raise Refused(f"Everything is paused by {pause.by}: nothing is applied until `memory resume`.")
+        raise Refused(f"Everything is paused by {pause.by}: nothing is applied until `manage.py memory resume`.")
     operations = _appliable(plan, scopes)
     if not confirmed and (wide := width(plan=plan, scopes=scopes)):
         raise TooWide(wide)
