@@ -270,3 +270,20 @@ def test_nothing_is_decided_without_the_forms_own_token() -> None:
     ):
         data = {"verb": "reject", "reason": "x", "all": "1", "q": "x", "target": "everything"}
         assert client.post(reverse(f"admin:{page}", args=args), data).status_code == 403, page
+
+
+def test_a_failure_is_told_in_our_words_under_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a 500 says that nothing may be taken for done, carries no detail, and has its header (ASVS 3.4.3)."""
+
+    def broken(_request: object) -> dict[str, object]:
+        raise RuntimeError("a detail that is nobody's business")
+
+    monkeypatch.setattr("consolidation.admin.desk.desk", broken)
+    client = client_of(person("rita", "Reviewer", "team-a/*"))
+    client.raise_request_exception = False
+    answer = client.get(reverse("admin:index"))
+    page = answer.content.decode()
+    assert answer.status_code == 500
+    assert "Something went wrong" in page
+    assert "a detail" not in page
+    assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
