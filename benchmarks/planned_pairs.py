@@ -79,6 +79,14 @@ def _through_the_store(path: Path) -> File:
     return File(path.stem, pairs, _outcomes(plan.pk, len(pairs)), seconds)
 
 
+def _told(file: File) -> File:
+    """The whole takes minutes: each file is said when it is done."""
+    seconds = ", ".join(f"{seconds:.1f} s" for seconds in file.seconds)
+    records = f"{2 * len(file.pairs)} records in {len(file.pairs)} scopes"
+    print(f"{file.name}: {records}; import, embed, plan: {seconds}", flush=True)
+    return file
+
+
 def _outcomes(plan: int, count: int) -> list[str]:
     from consolidation.models import Operation
     from consolidation.operations import Approval, State
@@ -112,13 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"No pairs_*.jsonl in {arguments.data}: name their folder with --data.\n")
         return 2
     with stage(durable=False):
-        files = [_through_the_store(path) for path in paths]
+        files = [_told(_through_the_store(path)) for path in paths]
     print(table(["file", "label", *OUTCOMES], [row for file in files for row in file.rows()]))
-    for file in files:
-        print(
-            f"{file.name}: {2 * len(file.pairs)} records in {len(file.pairs)} scopes; import, embed, plan: "
-            + ", ".join(f"{seconds:.1f} s" for seconds in file.seconds)
-        )
     wrong = [(file.name, pair) for file in files for pair in file.wrong()]
     for name, pair in wrong:
         verdict = "label noise" if _noise(pair) else "WRONG"

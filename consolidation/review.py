@@ -175,10 +175,11 @@ def approve(
     chosen = _checked(locked, sources, decision or Decision())
     rows = _rows(locked)
     moved = changes(operation=locked, sources=sources, rows={row.pk: row for row in rows})
-    if moved or (digest and digest != shown_digest(operation=locked)):
-        what = "; ".join(moved) or "the policy changed"
-        raise Changed(f"{locked.op_id} is not what was shown any more: {what}. Plan again.")
     policy = policy_of(locked.scope.name)
+    if moved or (digest and digest != shown_digest(operation=locked)):
+        other = "the policy changed" if policy.hash != locked.policy_hash else "the page showed something else"
+        what = "; ".join(moved) or other
+        raise Changed(f"{locked.op_id} is not what was shown any more: {what}. Look again, or plan again.")
     locked.decision, locked.decision_text = chosen.to_dict(), chosen.text
     locked.approved_digest = digest_of(operation=locked, rows=rows, policy_hash=policy.hash)
     locked.approval_expires_at = database_now() + timedelta(hours=policy.approval_ttl_hours)
