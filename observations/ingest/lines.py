@@ -209,6 +209,15 @@ class _Fields:
         return found
 
 
+def _unstorable(value: object) -> bool:
+    """Whether a value holds, however deep, a character no database can hold: also in fields that are not kept (C1)."""
+    if isinstance(value, str):
+        return clean(value)[1]
+    if isinstance(value, dict):
+        return any(map(_unstorable, (*value, *value.values())))
+    return isinstance(value, list) and any(map(_unstorable, value))
+
+
 def _string(field: str, value: object, *, limit: int, bytes_limit: int = 0) -> str:
     if value is None:
         return ""
@@ -309,7 +318,7 @@ def _turn(fields: _Fields) -> Turn:
         source_uri=_uri(fields, "source_uri"),
         root_source=_uri(fields, "root_source"),
         outcome=fields.choice("outcome", Outcome, Outcome.UNKNOWN),
-        cleaned=fields.flag("cleaned"),
+        cleaned=fields.flag("cleaned") or _unstorable(fields.values),
     )
     return turn if turn.text.strip() else replace(turn, text=_exchange(fields, turn.speaker))
 
@@ -328,7 +337,7 @@ def _past(fields: _Fields) -> Past:
         superseded_by=fields.name("superseded_by"),
         written_by=fields.choice("written_by", WrittenBy, WrittenBy.IMPORT),
         reconciled_at=fields.past_moment("reconciled_at"),
-        cleaned=fields.flag("cleaned"),
+        cleaned=fields.flag("cleaned") or _unstorable(fields.values),
         derivation=fields.name("derivation", limit=10),
         derived_at=fields.past_moment("derived_at"),
         produced_by=fields.name("produced_by", limit=80),

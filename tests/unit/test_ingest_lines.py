@@ -158,6 +158,17 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_fault() -> None:
     assert parsed(b'\xef\xbb\xbf{"text": "t"}\r\n').item == parsed({"text": "t"}).item
 
 
+@pytest.mark.parametrize("bad", ["\0", "\ud83d"])
+def test_a_bad_character_in_a_field_that_is_not_kept_still_marks_the_line_as_cleaned(bad: str) -> None:
+    """C1: the variant in a metadata value."""
+    line = {"id": "a", "text": "Log tail: ok", "metadata": {"tags": ["fine", f"no{bad}t"]}}
+    assert parsed(line).past.cleaned
+    turn = parsed({**line, "kind": "episode", "speaker": "Ana"}).item
+    assert isinstance(turn, Turn)
+    assert turn.cleaned
+    assert not parsed({**line, "metadata": {"tags": ["fine"]}}).past.cleaned
+
+
 def test_a_text_with_nul_or_half_a_pair_is_taken_as_it_came_for_the_store_to_clean() -> None:
     assert claim(text="ok\0done").text == "ok\0done"
     assert claim(text="half \ud83d").text == "half \ud83d"
