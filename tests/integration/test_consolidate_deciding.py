@@ -9,7 +9,7 @@ import pytest
 
 from consolidation import planner
 from consolidation.management.commands.consolidate import Command
-from consolidation.models import Operation, Plan
+from consolidation.models import Operation, Plan, Policy
 from consolidation.operations import Kind, State
 from observations import outbox
 from observations.models import Event, Observation
@@ -159,6 +159,25 @@ def test_explain_shows_one_operation_whole_and_counts_as_reading_it() -> None:
     document = run(f"explain {operation.op_id} --json").document
     assert document["decision_reason"] == "a misprint"
     assert [event["action"] for event in document["events"]][-1] == "rejected"
+
+
+def test_unattended_application_is_refused_until_it_is_allowed_and_a_named_override_is_an_event() -> None:
+    """R94, R116."""
+    twins()
+    Policy.objects.create(pattern="*", body={"unattended": False})
+    run("plan")
+    refused = run("apply --unattended")
+    assert (refused.status, "does not allow unattended" in refused.error) == (1, True)
+    Policy.objects.filter(pattern="*").update(body={"unattended": True})
+    run("plan")
+    early = run("apply --unattended --by ana")
+    assert "first plan is less than 7 days old" in early.error
+    assert Operation.objects.filter(status=State.APPLIED).count() == 0
+    applied = run("apply --unattended --by ana --override 'the old store was reviewed for a year'")
+    assert applied.status == 0
+    assert Operation.objects.filter(status=State.APPLIED).count() == 1
+    event = Event.objects.get(action="unattended_override")
+    assert (event.actor, event.detail["reason"]) == ("ana", "the old store was reviewed for a year")
 
 
 def test_stats_measure_what_is_there() -> None:

@@ -89,8 +89,20 @@ class Command(OneSentence):
             plan, results = None, [runner.apply(operation=operation, by=options["by"])]
         else:
             plan = _find_plan(what, options["scope"], scopes)
-            results = self._applied_plan(plan, options, scopes)
+            act = self._applied_unattended if options["unattended"] else self._applied_plan
+            results = act(plan, options, scopes)
         self._show_results(results, options, plan=plan, scopes=scopes)
+
+    def _applied_unattended(self, plan: Plan, options: dict[str, Any], scopes: Sequence[Scope]) -> list[Result]:
+        """As a schedule would; a reason is what makes --by a named person's override of the trial (R94, R116)."""
+        if plan.items.exclude(scope__in=scopes).exists():
+            raise review.Refused(
+                f"--unattended applies whole plans, and {plan} holds other scopes too: plan these alone."
+            )
+        reason = options["override"].strip()
+        return rollout.apply_unattended(
+            plan=plan, by=options["by"], override_by=options["by"] if reason else "", override_reason=reason
+        )
 
     def _applied_plan(self, plan: Plan, options: dict[str, Any], scopes: Sequence[Scope]) -> list[Result]:
         total = plan.items.filter(scope__in=scopes).count()
@@ -222,6 +234,17 @@ def _planning(parser: ArgumentParser, *, quiet: bool = True) -> None:
 def _applying(parser: ArgumentParser) -> None:
     what = "a plan or an operation; the newest plan when left out"
     parser.add_argument("what", nargs="?", metavar="PLAN_OR_OP", help=what)
+    parser.add_argument(
+        "--unattended",
+        action="store_true",
+        help="as a schedule would: automatic items only, where the policy allows it and the trial is over",
+    )
+    parser.add_argument(
+        "--override",
+        default="",
+        metavar="REASON",
+        help="with --unattended: apply before the trial is over, in the name of --by; recorded as an event",
+    )
 
 
 def _undoing(parser: ArgumentParser) -> None:
