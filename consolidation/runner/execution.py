@@ -252,7 +252,7 @@ def _taken_back(work: Work, pk: int, *, since: int) -> bool:
     moves = Transition.objects.filter(scope_id=work.operation.scope_id, observation_id=pk, version__gt=since)
     stamps = {cause.partition(" ")[2] for cause in moves.values_list("cause", flat=True)}
     undone = Operation.objects.filter(scope_id=work.operation.scope_id, status=State.UNDONE)
-    names = {stamp.partition("#")[0] for stamp in stamps}
+    names = {cause.partition("#")[0] for cause in stamps}
     return stamps <= {stamp(row) for row in undone.filter(op_id__in=names)}
 
 
