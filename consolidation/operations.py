@@ -32,6 +32,9 @@ class Kind(StrEnum):
     FORGET = "forget"  # a person asked for it; erases the closure
 
 
+OF_EPISODES: Final = (Kind.PROMOTE, Kind.COMPACT)  # their sources are episodes
+
+
 class Approval(StrEnum):
     """Who has to agree before an operation may be applied."""
 
@@ -103,6 +106,8 @@ class Proposal:
     keeper: int | None = None  # the source whose text the product carries
     product: Mapping[str, Json] = field(default_factory=dict, hash=False)
     signals: Mapping[str, Json] = field(default_factory=dict, hash=False)
+    text: str = ""  # what the product will say, where no source says it: memory text, in a column of its own
+    key: tuple[str, str, str] = ("", "", "")  # the product's subject, predicate and object: memory text too
 
     def __post_init__(self) -> None:
         """Refuse a proposal that no runner could interpret: a rule that builds one has a bug."""
@@ -112,6 +117,11 @@ class Proposal:
             raise ValueError("The keeper of a proposal must be one of its sources.")
         if self.approval is Approval.NEVER and not self.skipped_reason:
             raise ValueError("A proposal that may never be applied must say why it is skipped.")
+
+    @property
+    def of_episodes(self) -> bool:
+        """True when the sources are episodes, not observations."""
+        return self.kind in OF_EPISODES
 
     @property
     def auto(self) -> bool:
@@ -138,7 +148,8 @@ class Proposal:
     @property
     def input_key(self) -> str:
         """The sources' own id (R59, golden): blake2b over kind and the sorted display ids. Not unique per product."""
-        return input_key(kind=self.kind, sources=[obs(source) for source in self.sources])
+        shown = ep if self.of_episodes else obs
+        return input_key(kind=self.kind, sources=[shown(source) for source in self.sources])
 
     @property
     def id(self) -> str:

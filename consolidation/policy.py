@@ -8,10 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Final
+from enum import StrEnum
+from typing import Final, TypeVar
 
 from consolidation.operations import Approval, Json, Kind, canonical
-from observations.records import StatedBy
+from observations.normalise import key_part
+from observations.records import MemoryKind, StatedBy
+
+_Member = TypeVar("_Member", bound=StrEnum)
 
 _APPROVALS: Final[dict[Kind, Approval]] = {
     Kind.MERGE: Approval.AUTO,
@@ -34,6 +38,14 @@ class PolicyError(ValueError):
     """A policy holds a value that cannot be used; the message names the field and what it may be."""
 
 
+class Trigger(StrEnum):
+    """When a scope is planned (R33)."""
+
+    MANUAL = "manual"  # when a person asks; the default
+    RECORDS = "records"  # when so many records are new since the last plan
+    SCHEDULE = "schedule"  # at the times of the schedule
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
     """Rows of one origin may be proposed for pruning after some days. Never a user's own word (R47, C10)."""
@@ -41,6 +53,7 @@ class Retention:
     stated_by: StatedBy
     older_than_days: int  # since the earliest time anyone said it
     only_unused: bool = False  # only rows that no prompt was given
+    kind: MemoryKind | None = None  # only rows of this kind; None: of every kind
 
     def __post_init__(self) -> None:
         """Refuse what would let a schedule remove a user's word, or everything at once."""
@@ -52,20 +65,48 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The settings a plan is made under. The default merges only near-identical rows and prunes nothing (R32)."""
+    """The settings a plan is made under. The default merges near-identical rows and promotes; it compacts, archives and
+    prunes nothing until somebody says so (R32).
+    """
 
-    t_merge: float | None = None  # raises the profile's merge threshold; below it, it changes nothing
+    # What may be done, and to what
+    merge: bool = True
+    promote: bool = True
+    compact: bool = False
+    archive: bool = False
+    prune: bool = False  # by retention, and archived sources that are used up (R51)
+    mergeable: tuple[MemoryKind, ...] = tuple(MemoryKind)  # what may be merged without a person
+    untouchable: tuple[MemoryKind, ...] = ()  # never part of any proposal
+    keep_days: int = 0  # a retention duty: younger rows and episodes are not compacted, archived or pruned
+    retention: tuple[Retention, ...] = field(default=())  # none: nothing is ever pruned for its age
+    # When
+    trigger: Trigger = Trigger.MANUAL
+    every_records: int = 500  # new records that make a plan, with the trigger `records`
+    # Merging and contradictions
+    t_merge: float | None = None  # raises the profile's merge threshold; below it, it is refused
     block_cap: int = 200  # rows of one block; larger ones are split (R39)
     cluster_cap: int = 8  # rows of one merge that a person has to read
     confidence_cap: float = 0.99  # of a merged row (R72)
     chain_cap: int = 3  # merges of merges below a row before a person has to look
-    many_values: int = 12  # more live values than this of one key: the predicate holds several at once
+    single_valued: tuple[str, ...] = ()  # predicates with one value at a time
+    many_valued: tuple[str, ...] = ()  # predicates that hold several values at once: two hobbies contradict nothing
+    # Promoting and compacting
+    min_support: int = 2  # independent sources below which nothing is promoted (R75)
+    auto_support: int = 3  # independent sources from which no person is asked (R45)
+    promoted_confidence: float = 0.6  # the ceiling of what is promoted (R75)
+    session_hours: int = 24  # turns without a session belong together within this time
+    max_compression: float = 10.0  # episodes per summary (R81, R89)
+    compact_after_days: int = 30  # episodes younger than this stay as they are
+    # Decay
+    archive_below: float = 0.10  # strength under which a row is archived: 3.3 half-lives
+    decay_floor: float = 0.05  # a row's rank never falls below this share
+    # People
+    review_budget: int | None = 50  # items a day that a scope may ask people about; None: no limit
     blast_share: float = 0.10  # share of a scope that one plan may touch without a second confirmation
     blast_floor: int = 20  # rows that one plan may always touch
     approval_ttl_hours: int = 72  # an approval expires after this
     grace_days: int = 30  # an approved prune can be undone for this long
     unattended: bool = False  # AUTO items may be applied by a schedule; never by default (R94)
-    retention: tuple[Retention, ...] = field(default=())  # none: nothing is ever pruned for its age
 
     def __post_init__(self) -> None:
         """Refuse figures outside their range, whichever way the policy was made."""
@@ -73,6 +114,10 @@ class Policy:
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
                 raise PolicyError(f"{name} must be from {low} to {high}, not {value}.")
+        if self.auto_support <= self.min_support:
+            raise PolicyError("auto_support must be larger than min_support: between them a person is asked.")
+        if both := set(map(key_part, self.single_valued)) & set(map(key_part, self.many_valued)):
+            raise PolicyError(f"{min(both)!r} cannot hold one value and many: leave it out of one list.")
 
     def merge_threshold(self, *, measured: float) -> float:
         """The cosine at which a merge may be automatic: the embedder's measured one, or the policy's when higher."""
@@ -86,41 +131,94 @@ class Policy:
     def to_dict(self) -> dict[str, Json]:
         """The policy as JSON; `from_dict` reads it back."""
         plain: dict[str, Json] = {
-            item.name: getattr(self, item.name) for item in fields(self) if item.name != "retention"
+            item.name: list(value) if isinstance(value := getattr(self, item.name), tuple) else value
+            for item in fields(self)
+            if item.name != "retention"
         }
-        rules: list[Json] = [{**asdict(rule), "stated_by": rule.stated_by.value} for rule in self.retention]
+        rules: list[Json] = [
+            {**asdict(rule), "stated_by": rule.stated_by.value, "kind": rule.kind} for rule in self.retention
+        ]
         return {**plain, "retention": rules}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> Policy:
         """A policy from JSON; what is left out keeps its default. Raises PolicyError with one sentence per fault."""
         _refuse_unknown(values, {item.name for item in fields(cls)}, "policy")
-        whole = {name: _whole(name, values[name]) for name in _WHOLE & values.keys()}
-        shares = {name: _number(name, values[name]) for name in _NUMBERS & values.keys()}
-        raised = values.get("t_merge")
-        return cls(
-            t_merge=None if raised is None else _number("t_merge", raised),
-            unattended=_flag("unattended", values.get("unattended", False)),
-            retention=_retention(values.get("retention", ())),
-            **whole,
-            **shares,  # type: ignore[arg-type]  # the names of both are those of fields of their type
-        )
+        read: dict[str, object] = {}
+        for name, value in values.items():
+            read[name] = _read(name, value)
+        return cls(**read)  # type: ignore[arg-type]  # every field was read as its type
+
+    def value_count(self, predicate: str) -> str:
+        """What the policy says of a predicate: "one", "many", or "" where it says nothing. The words are normalised."""
+        if predicate in map(key_part, self.many_valued):
+            return "many"
+        return "one" if predicate in map(key_part, self.single_valued) else ""
 
 
 _RANGES: Final[dict[str, tuple[float, float]]] = {
+    "keep_days": (0, 36_500),
+    "every_records": (1, 1_000_000),
     "t_merge": (0.5, 1.0),
     "block_cap": (2, 200),
     "cluster_cap": (2, 50),
     "confidence_cap": (0.0, 0.99),
     "chain_cap": (0, 10),
-    "many_values": (2, 50),
+    "min_support": (2, 50),
+    "auto_support": (3, 50),
+    "promoted_confidence": (0.0, 0.6),
+    "session_hours": (1, 720),
+    "max_compression": (1.0, 10.0),
+    "compact_after_days": (1, 36_500),
+    "archive_below": (0.0, 0.5),
+    "decay_floor": (0.0, 0.5),
+    "review_budget": (1, 100_000),
     "blast_share": (0.0, 1.0),
     "blast_floor": (0, 1_000_000),
     "approval_ttl_hours": (1, 720),
     "grace_days": (1, 3_650),
 }
-_NUMBERS: Final = frozenset({"confidence_cap", "blast_share"})
-_WHOLE: Final = frozenset(_RANGES) - _NUMBERS - {"t_merge"}
+_NUMBERS: Final = frozenset(
+    {"confidence_cap", "blast_share", "promoted_confidence", "max_compression", "archive_below", "decay_floor"}
+)
+_OPTIONAL: Final = frozenset({"t_merge", "review_budget"})
+_FLAGS: Final = frozenset({"merge", "promote", "compact", "archive", "prune", "unattended"})
+
+
+def _read(name: str, value: Json) -> object:
+    """One field's value as the policy holds it. Raises PolicyError."""
+    if name in _OPTIONAL and value is None:
+        return None
+    if name in _FLAGS:
+        return _flag(name, value)
+    if name in _NUMBERS or name == "t_merge":
+        return _number(name, value)
+    if name in ("mergeable", "untouchable"):
+        return tuple(_member(name, word, MemoryKind) for word in _list(name, value))
+    if name in ("single_valued", "many_valued"):
+        return _predicates(name, value)
+    if name == "trigger":
+        return _member(name, value, Trigger)
+    return _retention(value) if name == "retention" else _whole(name, value)
+
+
+def _list(name: str, value: Json) -> list[Json]:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise PolicyError(f"{name} must be a list.")
+    return list(value)
+
+
+def _predicates(name: str, value: Json) -> tuple[str, ...]:
+    words = _list(name, value)
+    if not all(isinstance(word, str) and key_part(word) for word in words):
+        raise PolicyError(f"{name} must be a list of predicates, each a word or a few.")
+    return tuple(str(word) for word in words)
+
+
+def _member(name: str, value: Json, enum: type[_Member]) -> _Member:
+    if not isinstance(value, str) or value not in set(enum):
+        raise PolicyError(f"{name} may hold {', '.join(enum)}; {str(value)[:40]!r} is none of them.")
+    return enum(value)
 
 
 def _refuse_unknown(values: Mapping[str, Json], known: set[str], what: str) -> None:
@@ -164,6 +262,7 @@ def _rule(value: Json) -> Retention:
         stated_by=StatedBy(origin),
         older_than_days=_whole("retention.older_than_days", value.get("older_than_days")),
         only_unused=_flag("retention.only_unused", value.get("only_unused", False)),
+        kind=None if value.get("kind") is None else _member("retention.kind", value["kind"], MemoryKind),
     )
 
 

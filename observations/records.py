@@ -51,6 +51,32 @@ class WrittenBy(StrEnum):
     CONSOLIDATION = "consolidation"  # an applied operation
 
 
+class MemoryKind(StrEnum):
+    """What sort of thing a claim is; it says how fast the claim fades (DESIGN 8, decay)."""
+
+    PREFERENCE = "preference"  # what somebody likes or wants; never fades
+    IDENTITY = "identity"  # who somebody is; never fades
+    FACT = "fact"  # what is so; the default
+    STATE = "state"  # what is so just now
+    EPISODE = "episode"  # what happened once; summaries of episodes are of this kind
+    NOTE = "note"  # a remark for the next days
+
+    @property
+    def half_life_days(self) -> int | None:
+        """Days after which half of its strength is left; None: it never fades."""
+        return _HALF_LIVES[self]
+
+
+_HALF_LIVES: dict[MemoryKind, int | None] = {
+    MemoryKind.PREFERENCE: None,
+    MemoryKind.IDENTITY: None,
+    MemoryKind.FACT: 180,
+    MemoryKind.STATE: 7,
+    MemoryKind.EPISODE: 30,
+    MemoryKind.NOTE: 3,
+}
+
+
 class Outcome(StrEnum):
     """How what an episode tells of ended."""
 
@@ -87,6 +113,8 @@ class Claim:
     object: str = ""
     confidence: float = 0.5
     stated_by: StatedBy = StatedBy.AGENT
+    kind: MemoryKind = MemoryKind.FACT
+    half_life_days: int | None = None  # None: the kind's own; set once, when the row is written
     created_at: datetime | None = None  # the earliest time anyone said it; None: the database's clock
     valid_from: datetime | None = None
     valid_to: datetime | None = None
@@ -159,6 +187,9 @@ class Record:
     valid_to: datetime | None = None
     derivation: str = ""  # empty: not derived
     roots: frozenset[str] = field(default_factory=frozenset)  # distinct root sources of its evidence
+    kind: MemoryKind = MemoryKind.FACT
+    half_life_days: int | None = None  # as it was set at write; None: it never fades
+    key_by: str = ""  # the model that gave the key, where a writer gave none; empty: the writer's own, or no key
     uses: int = 0  # uses inherited and counted; ranking only, never clean-up
     chain: int = 0  # merges of merges below it; 0 for a row nobody merged
 
@@ -166,3 +197,41 @@ class Record:
     def has_key(self) -> bool:
         """True when subject, predicate and object are all given."""
         return all(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRecord:
+    """A stored episode as the rules of consolidation see it: verbatim, read once, never a live row."""
+
+    id: int
+    scope_id: int
+    text: str
+    happened_at: datetime
+    source_uri: str
+    root_source: str  # what counts as one witness (C8)
+    content_hash: str  # sha256 of the text, hex
+    version: int
+    status: Status = Status.ACTIVE
+    external_id: str = ""
+    speaker: str = ""
+    role: str = ""
+    session: str = ""
+    seq: int = 0  # order inside a session whose turns share one time
+    outcome: Outcome = Outcome.UNKNOWN
+
+    @property
+    def stated_by(self) -> StatedBy:
+        """Whose word the turn is, by its role; a turn without one is the agent's own log."""
+        return _ROLES.get(self.role.strip().casefold(), StatedBy.OUTSIDE if self.role.strip() else StatedBy.AGENT)
+
+
+_ROLES: dict[str, StatedBy] = {
+    "user": StatedBy.USER,
+    "human": StatedBy.USER,
+    "operator": StatedBy.OPERATOR,
+    "system": StatedBy.OPERATOR,
+    "assistant": StatedBy.AGENT,
+    "agent": StatedBy.AGENT,
+    "tool": StatedBy.TOOL,
+    "function": StatedBy.TOOL,
+}
