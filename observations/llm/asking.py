@@ -1,4 +1,4 @@
-"""What is asked of a model and what comes back: values, the protocol, and every way it can fail. Standard library only."""
+"""What is asked of a model and what comes back: values, the protocol, and how it can fail. Standard library only."""
 
 from __future__ import annotations
 
