@@ -20,6 +20,11 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
     "observations_observation": ("status", "version", "superseded_by_id", "valid_from", "valid_to", "reconciled_at"),
     "observations_evidence": (),
     "observations_embedding": ("vector", "bands"),
+    "observations_givenkey": (
+        *("state", "subject", "predicate", "object", "subject_key", "sp_key", "spo_key", "quote_start", "quote_end"),
+        *("model", "prompt_version", "attempts", "at", "withdrawn_by"),
+    ),
+    "observations_modelcall": (),
     "observations_lineage": (),
     "observations_use": (),
     "observations_event": (),
@@ -34,10 +39,13 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
         *("prior_status", "prior_superseded_by_id", "prior_valid_from", "prior_valid_to", "applied_version"),
     ),
     "consolidation_verdict": (),
+    "consolidation_calibration": ("enabled_at", "enabled_by"),
+    "consolidation_cardinality": ("withdrawn_at",),
+    "consolidation_alias": ("removed_at",),
 }
 NEVER_UPDATED = ("consolidation_consumption",)  # made by apply, deleted by undo
 # Written only by the database's own functions.
-READ_ONLY = ("observations_transition", "observations_tombstone", "django_migrations")
+READ_ONLY = ("observations_transition", "observations_tombstone", "consolidation_policyrevision", "django_migrations")
 ERASE = "palimpsest_erase_observations(bigint, bigint[], text, text, text)"
 
 

@@ -168,6 +168,17 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 
+# The language model: without a key, what needs one does not run and says so.
+ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", default="")
+ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")  # any endpoint that speaks the Messages API
+PALIMPSEST_MODEL = env.str("PALIMPSEST_MODEL", default="claude-haiku-5-5")
+PALIMPSEST_MODEL_TIMEOUT_SECONDS = env.float("PALIMPSEST_MODEL_TIMEOUT_SECONDS", default=30.0)
+PALIMPSEST_MODEL_RETRIES = env.int("PALIMPSEST_MODEL_RETRIES", default=3)
+PALIMPSEST_MODEL_PRICES = env.str("PALIMPSEST_MODEL_PRICES", default="")  # "input,output" in dollars per million tokens
+PALIMPSEST_MODEL_DEBUG = env.bool("PALIMPSEST_MODEL_DEBUG", default=False)  # questions and answers go to the log
+PALIMPSEST_BUDGET_DOLLARS_PER_DAY = env.float("PALIMPSEST_BUDGET_DOLLARS_PER_DAY", default=5.0)
+PALIMPSEST_BUDGET_DOLLARS_PER_SCOPE_PER_DAY = env.float("PALIMPSEST_BUDGET_DOLLARS_PER_SCOPE_PER_DAY", default=1.0)
+
 # Which embedder reads and plans; a row's vector under another profile is refused, never compared (DESIGN 3).
 PALIMPSEST_EMBEDDER = env.str("PALIMPSEST_EMBEDDER", default="minilm")
 PALIMPSEST_EMBEDDINGS_URL = env.str("PALIMPSEST_EMBEDDINGS_URL", default="")

@@ -6,11 +6,21 @@ in `migrations/0002_integrity.py`. Only `store` writes these tables; `Use` is te
 """
 
 from observations.models.base import ClockTimestamp, database_now
-from observations.models.history import Event, EventQuerySet, Outbox, OutboxQuerySet, Tombstone, Transition, Use
+from observations.models.history import (
+    Event,
+    EventQuerySet,
+    ModelCall,
+    Outbox,
+    OutboxQuerySet,
+    Tombstone,
+    Transition,
+    Use,
+)
 from observations.models.memory import (
     Embedding,
     Episode,
     Evidence,
+    GivenKey,
     Lineage,
     Observation,
     ObservationQuerySet,
@@ -26,7 +36,9 @@ __all__ = [
     "Event",
     "EventQuerySet",
     "Evidence",
+    "GivenKey",
     "Lineage",
+    "ModelCall",
     "Observation",
     "ObservationQuerySet",
     "Outbox",

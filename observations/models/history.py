@@ -7,19 +7,20 @@ from datetime import datetime
 from typing import Self
 
 from django.db import models
-from django.db.models import Q, UniqueConstraint
+from django.db.models import CheckConstraint, Q, UniqueConstraint
 
 from observations.models.base import EDGE, ClockTimestamp
 from observations.models.memory import Scope
 
 
 class Transition(models.Model):
-    """One change of one observation's state, written by the transition trigger itself, so that it cannot be forgotten
-    (I7).
-    """
+    """One change of one row's state, written by the transition trigger itself, so that it cannot be forgotten (I7)."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    observation = models.ForeignKey("observations.Observation", related_name="transitions", **EDGE)
+    observation = models.ForeignKey(
+        "observations.Observation", related_name="transitions", null=True, blank=True, **EDGE
+    )
+    episode = models.ForeignKey("observations.Episode", related_name="transitions", null=True, blank=True, **EDGE)
     version = models.IntegerField()
     from_status = models.CharField(max_length=12)
     to_status = models.CharField(max_length=12)
@@ -28,7 +29,15 @@ class Transition(models.Model):
     cause = models.CharField(max_length=120, blank=True, default="")  # the operation or doorway, from palimpsest.cause
 
     class Meta:
-        constraints = [UniqueConstraint(name="transition_once", fields=["scope", "observation", "version"])]
+        constraints = [
+            UniqueConstraint(name="transition_once", fields=["scope", "observation", "version"]),
+            UniqueConstraint(name="transition_of_episode_once", fields=["scope", "episode", "version"]),
+            CheckConstraint(
+                name="transition_of_one_row",
+                condition=Q(observation__isnull=True, episode__isnull=False)
+                | Q(observation__isnull=False, episode__isnull=True),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"transition {self.pk}"
@@ -154,3 +163,29 @@ class Outbox(models.Model):
 
     def __str__(self) -> str:
         return f"outbox {self.pk}"
+
+
+class ModelCall(models.Model):
+    """One call of a language model, also a failed one: what for, what it took, how it ended. Never its text."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, related_name="+")
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    purpose = models.CharField(max_length=20)
+    model = models.CharField(max_length=80)
+    prompt_version = models.CharField(max_length=20)
+    answer = models.CharField(max_length=12)  # a word of observations.llm.Answer
+    input_tokens = models.IntegerField(default=0)
+    output_tokens = models.IntegerField(default=0)
+    cache_read_tokens = models.IntegerField(default=0)
+    cache_write_tokens = models.IntegerField(default=0)
+    cost_microdollars = models.BigIntegerField(default=0)
+    latency_ms = models.IntegerField(default=0)
+    batch = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [
+            models.Index(name="model_call_by_day", fields=["at", "scope"]),  # what today's budget has left
+        ]
+
+    def __str__(self) -> str:
+        return f"model call {self.pk}"

@@ -12,7 +12,7 @@ from pgvector.django import VectorField
 
 from observations.models.base import EDGE, ClockTimestamp, choices
 from observations.normalise import key_part, normalised
-from observations.records import Outcome, Record, StatedBy, Status, WrittenBy
+from observations.records import EpisodeRecord, MemoryKind, Outcome, Record, StatedBy, Status, WrittenBy
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -125,6 +125,28 @@ class Episode(models.Model):
     def __str__(self) -> str:
         return f"ep_{self.pk}"
 
+    def record(self) -> EpisodeRecord:
+        """This turn as the rules see it. No query. Raises ValueError for an erased one."""
+        if self.text is None:
+            raise ValueError(f"{self} is erased.")
+        return EpisodeRecord(
+            id=self.pk,
+            scope_id=self.scope_id,
+            text=self.text,
+            happened_at=self.happened_at,
+            source_uri=self.source_uri,
+            root_source=self.root_source,
+            content_hash=self.content_hash,
+            version=self.version,
+            status=Status(self.status),
+            external_id=self.external_id,
+            speaker=self.speaker,
+            role=self.role,
+            session=self.session,
+            seq=self.seq,
+            outcome=Outcome(self.outcome),
+        )
+
 
 class ObservationQuerySet(models.QuerySet["Observation"]):
     """Reads of observations. `active()` is the filter every reader for an agent goes through (R13, I21)."""
@@ -160,6 +182,8 @@ class Observation(models.Model):
     sp_key = models.BigIntegerField(default=0)
     spo_key = models.BigIntegerField(default=0)
     confidence = models.FloatField(default=0.5)
+    kind = models.CharField(max_length=10, choices=choices(MemoryKind), default=MemoryKind.FACT)
+    half_life_days = models.IntegerField(null=True, blank=True)  # set at write; empty: it never fades
     stated_by = models.CharField(max_length=8, choices=choices(StatedBy))
     written_by = models.CharField(max_length=13, choices=choices(WrittenBy))
     created_at = models.DateTimeField()
@@ -183,6 +207,10 @@ class Observation(models.Model):
             UniqueConstraint(name="observation_external_id", fields=["scope", "external_id"]),
             UniqueConstraint(name="observation_scope_id", fields=["id", "scope"]),
             CheckConstraint(name="observation_status", condition=Q(status__in=list(Status))),
+            CheckConstraint(name="observation_kind", condition=Q(kind__in=list(MemoryKind))),
+            CheckConstraint(
+                name="observation_half_life", condition=Q(half_life_days__isnull=True) | Q(half_life_days__gte=1)
+            ),
             CheckConstraint(name="observation_stated_by", condition=Q(stated_by__in=list(StatedBy))),
             CheckConstraint(name="observation_written_by", condition=Q(written_by__in=list(WrittenBy))),
             CheckConstraint(name="observation_confidence", condition=Q(confidence__gte=0, confidence__lte=1)),
@@ -226,19 +254,22 @@ class Observation(models.Model):
     def __str__(self) -> str:
         return f"obs_{self.pk}"
 
-    def record(self, *, roots: frozenset[str], uses: int) -> Record:
+    def record(self, *, roots: frozenset[str], uses: int, given: GivenKey | None = None) -> Record:
         """This row as the rules see it; `uses` are those counted in Use, the inherited ones are added. No query.
+
+        `given` fills in what the row's own key lacks, and nothing else.
 
         Raises ValueError for an erased row, which has nothing left to compare.
         """
         if self.text is None:
             raise ValueError(f"{self} is erased.")
+        subject, predicate, object_ = self.key_with(given)
         return Record(
             id=self.pk,
             scope_id=self.scope_id,
             text=self.text,
             normalised=normalised(self.text),
-            key=(key_part(self.subject), key_part(self.predicate), key_part(self.object)),
+            key=(key_part(subject), key_part(predicate), key_part(object_)),
             confidence=self.confidence,
             stated_by=StatedBy(self.stated_by),
             created_at=self.created_at,
@@ -246,16 +277,68 @@ class Observation(models.Model):
             version=self.version,
             content_hash=self.content_hash,
             external_id=self.external_id,
-            subject=self.subject,
-            predicate=self.predicate,
-            object=self.object,
+            subject=subject,
+            predicate=predicate,
+            object=object_,
             valid_from=self.valid_from,
             valid_to=self.valid_to,
+            kind=MemoryKind(self.kind),
+            half_life_days=self.half_life_days,
+            key_by=given.model if given is not None else "",
             derivation=self.derivation or "",
             roots=roots,
             uses=uses + self.uses_inherited,
             chain=self.chain,
         )
+
+    def key_with(self, given: GivenKey | None) -> tuple[str, str, str]:
+        """Subject, predicate and object: the writer's own, and a model's where the writer gave none. No query."""
+        if given is None:
+            return self.subject, self.predicate, self.object
+        return self.subject or given.subject, self.predicate or given.predicate, self.object or given.object
+
+
+class GivenKey(models.Model):
+    """The parts of an observation's key that its writer left out and a model gave; a trigger refuses any other part.
+
+    One row per observation, also where the model found no key, so that it is not asked again.
+    """
+
+    class State(models.TextChoices):
+        GIVEN = "given"
+        NONE = "none"  # the model found nothing that could be a key
+        UNUSABLE = "unusable"  # its answer could not be used; asked again a limited number of times
+        WITHDRAWN = "withdrawn"  # a person took it back; never asked again
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    observation = models.ForeignKey("observations.Observation", related_name="given_keys", **EDGE)
+    state = models.CharField(max_length=9, choices=State.choices)
+    subject = models.CharField(max_length=500, blank=True, default="")
+    predicate = models.CharField(max_length=500, blank=True, default="")
+    object = models.CharField(max_length=1000, blank=True, default="")
+    # hashes of the whole key, the writer's parts included, as on the observation
+    subject_key = models.BigIntegerField(default=0)
+    sp_key = models.BigIntegerField(default=0)
+    spo_key = models.BigIntegerField(default=0)
+    quote_start = models.IntegerField(null=True, blank=True)  # the words of the text that the key rests on
+    quote_end = models.IntegerField(null=True, blank=True)
+    model = models.CharField(max_length=80)
+    prompt_version = models.CharField(max_length=20)
+    attempts = models.SmallIntegerField(default=1)
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    withdrawn_by = models.CharField(max_length=150, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(name="one_given_key", fields=["scope", "observation"]),
+            CheckConstraint(
+                name="only_a_given_key_has_parts",
+                condition=Q(state="given") | Q(subject="", predicate="", object="", sp_key=0, spo_key=0),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"given key {self.pk}"
 
 
 class Evidence(models.Model):

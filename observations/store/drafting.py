@@ -47,6 +47,8 @@ def observation_row(scope: Scope, claim: Claim, written_by: WrittenBy, now: date
         sp_key=key64(*key[:2]),
         spo_key=key64(*key),
         confidence=claim.confidence,
+        kind=claim.kind,
+        half_life_days=claim.half_life_days or claim.kind.half_life_days,
         stated_by=claim.stated_by,
         written_by=written_by,
         created_at=claim.created_at or now,

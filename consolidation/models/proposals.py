@@ -4,90 +4,19 @@ Life).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from django.db import connection, models
-from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
 
-from consolidation import policy as rules
-from consolidation.operations import Approval, Json, Kind, State
+from consolidation.models.base import EDGE, OPEN, choices
+from consolidation.operations import Approval, Kind, State
 from consolidation.operations import plan as plan_label
 from observations.models import ClockTimestamp, Scope
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
-
-# The states an operation may be applied, rejected or go stale from.
-OPEN = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.APPROVED)
-
-
-def _choices(enum: Iterable[str]) -> list[tuple[str, str]]:
-    return [(str(member), str(member).replace("_", " ")) for member in enum]
-
-
-# A foreign key whose constraint is the composite (id, scope) one of 0002_integrity, so that no edge can cross scopes
-# (I5).
-_EDGE: Any = {"on_delete": models.DO_NOTHING, "db_constraint": False}
-
-
-class PolicyQuerySet(models.QuerySet["Policy"]):
-    """Which policy holds where."""
-
-    def effective(self, *, scope: str) -> rules.Policy:
-        """The policy that holds for a scope's name; the defaults where no pattern matches. One query.
-
-        Raises rules.PolicyError when the stored body is not valid.
-        """
-        bodies: dict[str, dict[str, Json]] = dict(self.values_list("pattern", "body"))
-        pattern = rules.most_specific(patterns=bodies, scope=scope)
-        return rules.Policy.from_dict(bodies[pattern] if pattern else {})
-
-
-class Policy(models.Model):
-    """What the planner may propose and the runner may do in the scopes of one pattern; the most specific pattern
-    wins.
-    """
-
-    pattern = models.CharField(max_length=200, unique=True)
-    body = models.JSONField(default=dict)  # consolidation.policy.Policy.to_dict(); absent fields take their defaults
-    version = models.IntegerField(default=1)
-    updated_at = models.DateTimeField(auto_now=True)
-    updated_by = models.CharField(max_length=150, blank=True, default="")
-
-    objects = PolicyQuerySet.as_manager()
-
-    class Meta:
-        verbose_name_plural = "policies"
-
-    def __str__(self) -> str:
-        return self.pattern
-
-
-class Pause(models.Model):
-    """While a row stands, planning and applying refuse in its scope (or everywhere, without one); reads and writes go
-    on.
-    """
-
-    scope = models.OneToOneField(Scope, on_delete=models.PROTECT, null=True, blank=True, related_name="pause")
-    at = models.DateTimeField(db_default=ClockTimestamp())
-    by = models.CharField(max_length=150)
-    reason = models.CharField(max_length=200, blank=True, default="")
-
-    class Meta:
-        permissions = [("pause", "Can pause and resume planning and applying")]
-        constraints = [UniqueConstraint(name="one_pause_everywhere", fields=["scope"], nulls_distinct=False)]
-
-    def __str__(self) -> str:
-        return f"pause of {self.scope_id or 'everything'}"
-
-    @classmethod
-    def standing(cls, *, scope_id: int | None = None) -> Pause | None:
-        """The pause that covers a scope (the global one first), or the global one; None when work may go on."""
-        return (
-            cls.objects.filter(Q(scope=None) | Q(scope_id=scope_id)).order_by(F("scope").asc(nulls_first=True)).first()
-        )
 
 
 class Plan(models.Model):
@@ -111,7 +40,8 @@ class Plan(models.Model):
         default=dict
     )  # records read, pairs compared, blocks, missed estimate, seconds: numbers only
     failures = models.JSONField(default=list)  # [{"scope": name, "error": one sentence}]
-    policies = models.JSONField(default=dict)  # scope id -> policy hash, the snapshot the plan was made under
+    policies = models.JSONField(default=dict)  # scope id -> policy hash
+    snapshots = models.JSONField(default=dict)  # policy hash -> the policy the plan was made under, whole
     explained_at = models.DateTimeField(null=True, blank=True)  # when somebody listed its skips
 
     class Meta:
@@ -154,15 +84,21 @@ class Operation(models.Model):
     generation = models.IntegerField(default=1)
     input_key = models.CharField(max_length=20)
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="operations")
-    kind = models.CharField(max_length=10, choices=_choices(Kind))
-    approval = models.CharField(max_length=11, choices=_choices(Approval))
-    status = models.CharField(max_length=11, choices=_choices(State))
+    kind = models.CharField(max_length=10, choices=choices(Kind))
+    approval = models.CharField(max_length=11, choices=choices(Approval))
+    status = models.CharField(max_length=11, choices=choices(State))
     reason = models.CharField(max_length=500)  # figures, ids and guard names; never memory text
     skipped_reason = models.CharField(max_length=500, blank=True, default="")
     score = models.FloatField(null=True)
-    keeper = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **_EDGE)
+    keeper = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **EDGE)
     product = models.JSONField(default=dict)  # what the rule proposes: ids and figures
     signals = models.JSONField(default=dict)  # keys that met, cosine per pair, guard verdicts: ids and figures
+    # What the product will say where no source says it (promote, compact), or what is one (alias): memory text
+    text = models.TextField(blank=True, default="")
+    claim_subject = models.CharField(max_length=500, blank=True, default="")
+    claim_predicate = models.CharField(max_length=500, blank=True, default="")
+    claim_object = models.CharField(max_length=1000, blank=True, default="")
+    requested_by = models.CharField(max_length=150, blank=True, default="")  # who asked; empty: the planner proposed it
     n_sources = models.IntegerField()
     policy_hash = models.CharField(max_length=64)
     created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
@@ -177,7 +113,7 @@ class Operation(models.Model):
     approved_digest = models.CharField(max_length=64, blank=True, default="")
     approval_expires_at = models.DateTimeField(null=True, blank=True)
     # What became of it
-    derived = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **_EDGE)
+    derived = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **EDGE)
     applied_at = models.DateTimeField(null=True, blank=True)
     applied_by = models.CharField(max_length=150, blank=True, default="")
     applied_digest = models.CharField(max_length=64, blank=True, default="")
@@ -228,13 +164,11 @@ class OperationSource(models.Model):
     """One record an operation takes in: as it was when planned, and as it stood just before it was applied."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    operation = models.ForeignKey("consolidation.Operation", related_name="sources", **_EDGE)
+    operation = models.ForeignKey("consolidation.Operation", related_name="sources", **EDGE)
     observation = models.ForeignKey(
-        "observations.Observation", related_name="operation_sources", null=True, blank=True, **_EDGE
+        "observations.Observation", related_name="operation_sources", null=True, blank=True, **EDGE
     )
-    episode = models.ForeignKey(
-        "observations.Episode", related_name="operation_sources", null=True, blank=True, **_EDGE
-    )
+    episode = models.ForeignKey("observations.Episode", related_name="operation_sources", null=True, blank=True, **EDGE)
     position = models.IntegerField()
     planned_version = models.IntegerField()
     planned_hash = models.CharField(max_length=64)
@@ -249,13 +183,17 @@ class OperationSource(models.Model):
         constraints = [
             UniqueConstraint(name="source_position", fields=["scope", "operation", "position"]),
             UniqueConstraint(name="source_observation_once", fields=["scope", "operation", "observation"]),
+            UniqueConstraint(name="source_episode_once", fields=["scope", "operation", "episode"]),
             CheckConstraint(
                 name="source_is_one_row",
                 condition=Q(observation__isnull=True, episode__isnull=False)
                 | Q(observation__isnull=False, episode__isnull=True),
             ),
         ]
-        indexes = [models.Index(name="source_by_observation", fields=["scope", "observation"])]  # what touched this row
+        indexes = [  # what touched this row
+            models.Index(name="source_by_observation", fields=["scope", "observation"]),
+            models.Index(name="source_by_episode", fields=["scope", "episode"], condition=Q(episode__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return f"source {self.pk}"
@@ -266,7 +204,7 @@ class PlanItem(models.Model):
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="items")
-    operation = models.ForeignKey("consolidation.Operation", related_name="plan_items", **_EDGE)
+    operation = models.ForeignKey("consolidation.Operation", related_name="plan_items", **EDGE)
     position = models.IntegerField()
     opened_at = models.DateTimeField(null=True, blank=True)
     opened_by = models.CharField(max_length=150, blank=True, default="")
@@ -283,11 +221,11 @@ class Consumption(models.Model):
     """A source used up by one applied operation. The unique key is what lets only one of two appliers win (I4)."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    operation = models.ForeignKey("consolidation.Operation", related_name="consumptions", **_EDGE)
+    operation = models.ForeignKey("consolidation.Operation", related_name="consumptions", **EDGE)
     observation = models.ForeignKey(
-        "observations.Observation", related_name="consumptions", null=True, blank=True, **_EDGE
+        "observations.Observation", related_name="consumptions", null=True, blank=True, **EDGE
     )
-    episode = models.ForeignKey("observations.Episode", related_name="consumptions", null=True, blank=True, **_EDGE)
+    episode = models.ForeignKey("observations.Episode", related_name="consumptions", null=True, blank=True, **EDGE)
 
     class Meta:
         constraints = [
@@ -304,63 +242,22 @@ class Consumption(models.Model):
         return f"consumption {self.pk}"
 
 
-_APART = """
-WITH RECURSIVE judged AS (
-  SELECT v.low_id, v.high_id FROM consolidation_verdict v WHERE v.scope_id = %(scope)s AND NOT EXISTS (
-    SELECT 1 FROM consolidation_operation o
-    WHERE o.scope_id = v.scope_id AND o.op_id = v.operation AND o.kind = 'supersede'
-    HAVING bool_or(o.status = 'undone') AND NOT bool_or(o.status IN ('applied', 'distinct')))
-), carries (claim, id) AS (
-  SELECT low_id, low_id FROM judged UNION SELECT high_id, high_id FROM judged
-  UNION
-  SELECT c.claim, l.derived_id FROM carries c JOIN observations_lineage l
-    ON l.scope_id = %(scope)s AND l.source_observation_id = c.id AND l.derivation = 'merge'
-)
-SELECT DISTINCT least(a.id, b.id), greatest(a.id, b.id) FROM judged
-JOIN carries a ON a.claim = low_id JOIN carries b ON b.claim = high_id WHERE a.id <> b.id
-"""
-
-
-class VerdictQuerySet(models.QuerySet["Verdict"]):
-    """Pairs people have judged."""
-
-    def pairs(self, *, scope_id: int) -> frozenset[tuple[int, int]]:
-        """The (low id, high id) pairs of a scope that are never proposed together again. One query.
-
-        What a claim was merged into says the same, so the verdict holds for that row too, however often it was merged:
-        a third copy of one claim must not carry it over to the other. "All are true" that was undone counts no more.
-        """
-        with connection.cursor() as cursor:
-            cursor.execute(_APART, {"scope": scope_id})
-            return frozenset((low, high) for low, high in cursor.fetchall())
-
-
-class Verdict(models.Model):
-    """Two records are not the same claim: remembered for good, whatever is planned later."""
+class Draft(models.Model):
+    """What a model answered for some episodes, kept by what it was asked: planning twice asks once."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
-    low = models.ForeignKey("observations.Observation", related_name="+", **_EDGE)
-    high = models.ForeignKey("observations.Observation", related_name="+", **_EDGE)
+    kind = models.CharField(max_length=10, choices=choices((Kind.PROMOTE, Kind.COMPACT)))
+    input_key = models.CharField(max_length=40)  # over the episodes' ids and versions, the prompt and the model
+    episode_ids = ArrayField(models.BigIntegerField())
+    reply = models.TextField(blank=True, default="")  # as it came: memory text
+    answer = models.CharField(max_length=12)  # a word of observations.llm.Answer
+    attempts = models.SmallIntegerField(default=1)
+    model = models.CharField(max_length=80)
+    prompt_version = models.CharField(max_length=20)
     at = models.DateTimeField(db_default=ClockTimestamp())
-    by = models.CharField(max_length=150)
-    operation = models.CharField(max_length=80)
-
-    objects = VerdictQuerySet.as_manager()
 
     class Meta:
-        constraints = [
-            UniqueConstraint(name="verdict_once", fields=["scope", "low", "high", "operation"]),
-            CheckConstraint(name="verdict_in_order", condition=Q(low__lt=F("high"))),
-        ]
+        constraints = [UniqueConstraint(name="draft_once", fields=["scope", "input_key"])]
 
     def __str__(self) -> str:
-        return f"verdict {self.pk}"
-
-
-def held(*, scope: Scope, now: datetime) -> str:
-    """Why nothing may be planned or applied in a scope right now: one clause, or empty."""
-    if scope.held(now=now):
-        until = f" until {scope.held_until:%Y-%m-%d}" if scope.held_until else ""
-        return f"scope is on hold{until}"
-    pause = Pause.standing(scope_id=scope.pk)
-    return f"paused by {pause.by}" if pause else ""
+        return f"draft {self.pk}"

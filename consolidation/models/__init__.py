@@ -1,0 +1,34 @@
+"""Proposals, what people decided about them, and what was learnt from that."""
+
+from consolidation.models.base import OPEN
+from consolidation.models.learnt import Alias, Cardinality, Verdict
+from consolidation.models.proposals import (
+    Consumption,
+    Draft,
+    Operation,
+    OperationQuerySet,
+    OperationSource,
+    Plan,
+    PlanItem,
+)
+from consolidation.models.settings import Calibration, Pause, Policy, PolicyQuerySet, PolicyRevision, held
+
+__all__ = [
+    "OPEN",
+    "Alias",
+    "Calibration",
+    "Cardinality",
+    "Consumption",
+    "Draft",
+    "Operation",
+    "OperationQuerySet",
+    "OperationSource",
+    "Pause",
+    "Plan",
+    "PlanItem",
+    "Policy",
+    "PolicyQuerySet",
+    "PolicyRevision",
+    "Verdict",
+    "held",
+]

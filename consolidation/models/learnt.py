@@ -1,0 +1,112 @@
+"""What decisions taught for good: claims told apart, how many values a predicate holds, who is who."""
+
+from __future__ import annotations
+
+from django.db import connection, models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+
+from consolidation.models.base import EDGE
+from observations.models import ClockTimestamp, Scope
+
+_APART = """
+WITH RECURSIVE judged AS (
+  SELECT v.low_id, v.high_id FROM consolidation_verdict v WHERE v.scope_id = %(scope)s AND NOT EXISTS (
+    SELECT 1 FROM consolidation_operation o
+    WHERE o.scope_id = v.scope_id AND o.op_id = v.operation AND o.kind = 'supersede'
+    HAVING bool_or(o.status = 'undone') AND NOT bool_or(o.status IN ('applied', 'distinct')))
+), carries (claim, id) AS (
+  SELECT low_id, low_id FROM judged UNION SELECT high_id, high_id FROM judged
+  UNION
+  SELECT c.claim, l.derived_id FROM carries c JOIN observations_lineage l
+    ON l.scope_id = %(scope)s AND l.source_observation_id = c.id AND l.derivation = 'merge'
+)
+SELECT DISTINCT least(a.id, b.id), greatest(a.id, b.id) FROM judged
+JOIN carries a ON a.claim = low_id JOIN carries b ON b.claim = high_id WHERE a.id <> b.id
+"""
+
+
+class VerdictQuerySet(models.QuerySet["Verdict"]):
+    """Pairs people have judged."""
+
+    def pairs(self, *, scope_id: int) -> frozenset[tuple[int, int]]:
+        """The (low id, high id) pairs of a scope that are never proposed together again. One query.
+
+        What a claim was merged into says the same, so the verdict holds for that row too, however often it was merged:
+        a third copy of one claim must not carry it over to the other. "All are true" that was undone counts no more.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(_APART, {"scope": scope_id})
+            return frozenset((low, high) for low, high in cursor.fetchall())
+
+
+class Verdict(models.Model):
+    """Two records are not the same claim: remembered for good, whatever is planned later."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    low = models.ForeignKey("observations.Observation", related_name="+", **EDGE)
+    high = models.ForeignKey("observations.Observation", related_name="+", **EDGE)
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    by = models.CharField(max_length=150)
+    operation = models.CharField(max_length=80)
+
+    objects = VerdictQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(name="verdict_once", fields=["scope", "low", "high", "operation"]),
+            CheckConstraint(name="verdict_in_order", condition=Q(low__lt=F("high"))),
+        ]
+
+    def __str__(self) -> str:
+        return f"verdict {self.pk}"
+
+
+class Cardinality(models.Model):
+    """How many values a predicate holds at a time in one scope, as a reviewer's decision taught it."""
+
+    class Values(models.TextChoices):
+        ONE = "one"
+        MANY = "many"
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    predicate = models.CharField(max_length=500)  # normalised
+    holds = models.CharField(max_length=4, choices=Values.choices)
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    by = models.CharField(max_length=150)
+    operation = models.CharField(max_length=80)  # the decision that taught it
+    withdrawn_at = models.DateTimeField(null=True, blank=True)  # that decision was undone
+
+    class Meta:
+        verbose_name_plural = "cardinalities"
+        indexes = [models.Index(name="cardinality_newest", fields=["scope", "predicate", "-id"])]
+
+    def __str__(self) -> str:
+        return f"cardinality {self.pk}"
+
+
+class Alias(models.Model):
+    """Two subjects of one scope are one entity, because a person said so; no observation is rewritten for it."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    subject = models.CharField(max_length=500)  # normalised: memory text
+    name = models.CharField(max_length=500)  # normalised: what it is compared as
+    subject_key = models.BigIntegerField()
+    name_key = models.BigIntegerField()
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    by = models.CharField(max_length=150)
+    operation = models.CharField(max_length=80)
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "aliases"
+        constraints = [
+            UniqueConstraint(
+                name="one_name_for_a_subject", fields=["scope", "subject_key"], condition=Q(removed_at=None)
+            ),
+            CheckConstraint(
+                name="an_alias_is_of_another", condition=~Q(subject_key=F("name_key")) | Q(removed_at__isnull=False)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"alias {self.pk}"
