@@ -6,7 +6,7 @@ An approval belongs to exact content: it stores a digest of what was shown, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import combinations
@@ -14,15 +14,16 @@ from itertools import combinations
 from django.db import transaction
 
 from consolidation.models import Operation, OperationSource, Plan, PlanItem, Policy, Verdict
-from consolidation.operations import Approval, Json, Kind, Shown, State, digest, obs
+from consolidation.operations import OF_EPISODES, Approval, Json, Kind, Shown, State, digest, ep, obs
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
-from observations.models import Event, Observation, database_now
+from observations.models import Episode, Event, Observation, database_now
 from observations.records import Status
 
 # A person may still decide in these states; `failed` wrote nothing, so it may be approved again.
 DECIDABLE = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.FAILED)
-REASON_REQUIRED = (Kind.SUPERSEDE, Kind.PRUNE)
+REASON_REQUIRED = (Kind.SUPERSEDE, Kind.PRUNE, Kind.ALIAS)
+TELLS_APART = (Kind.MERGE, Kind.SUPERSEDE)  # the kinds whose sources could be one claim
 MOVED = {
     Status.SUPERSEDED: "was superseded",
     Status.ARCHIVED: "was archived",
@@ -74,7 +75,7 @@ def _iso(moment: datetime | None) -> str | None:
 # --- what was shown -------------------------------------------------------------------------------------------------
 
 
-def digest_of(*, operation: Operation, rows: Sequence[Observation], policy_hash: str) -> str:
+def digest_of(*, operation: Operation, rows: Sequence[Observation | Episode], policy_hash: str) -> str:
     """sha256 of the operation with its decision, its sources as they stand in `rows`, and the policy. No query."""
     decision: dict[str, Json] = {
         "product": operation.product,
@@ -82,6 +83,8 @@ def digest_of(*, operation: Operation, rows: Sequence[Observation], policy_hash:
         "chosen": operation.decision,
         "text": operation.decision_text,
     }
+    if says := [operation.text, operation.claim_subject, operation.claim_predicate, operation.claim_object]:
+        decision |= {"says": says} if any(says) else {}
     shown = [Shown(id=row.pk, version=row.version, status=row.status, content_hash=row.content_hash) for row in rows]
     return digest(
         operation=operation.op_id,
@@ -112,6 +115,10 @@ def shown_digest(*, operation: Operation) -> str:
         kind=operation.kind,
         product=operation.product,
         keeper_id=operation.keeper_id,
+        text=operation.text,
+        claim_subject=operation.claim_subject,
+        claim_predicate=operation.claim_predicate,
+        claim_object=operation.claim_object,
     )
     return digest_of(operation=undecided, rows=_rows(operation), policy_hash=policy.hash)
 
@@ -121,23 +128,42 @@ def sources_of(operation: Operation) -> list[OperationSource]:
     return list(OperationSource.objects.filter(scope_id=operation.scope_id, operation=operation).order_by("position"))
 
 
-def _rows(operation: Operation) -> list[Observation]:
+def _rows(operation: Operation) -> list[Observation] | list[Episode]:
+    if operation.kind in OF_EPISODES:
+        turns = Episode.objects.filter(scope_id=operation.scope_id, operation_sources__operation=operation)
+        return list(turns.order_by("id"))
     return list(
         Observation.objects.filter(scope_id=operation.scope_id, operation_sources__operation=operation).order_by("id")
     )
 
 
-def changes(*, operation: Operation, sources: Sequence[OperationSource], rows: dict[int, Observation]) -> list[str]:
-    """What moved since planning, a clause per source: "obs_7 was superseded by obs_9". Empty: nothing did. No query."""
+def changes(
+    *,
+    operation: Operation,
+    sources: Sequence[OperationSource],
+    rows: Mapping[int, Observation | Episode],
+) -> list[str]:
+    """What moved since planning, a clause per source: "obs_7 was superseded by obs_9". Empty: nothing did. No query.
+
+    An alias is about two names: only a record that was erased changes what it rests on.
+    """
     found = []
     for source in sources:
-        row = rows.get(source.observation_id or 0)
+        row = rows.get(source.row_id)
         if row is None:
-            found.append(f"{obs(source.observation_id or 0)} is gone")
-        elif (row.version, row.content_hash) != (source.planned_version, source.planned_hash):
-            successor = f" by {obs(row.superseded_by_id)}" if row.superseded_by_id else ""
-            found.append(f"{obs(row.pk)} {MOVED.get(Status(row.status), 'changed')}{successor}")
+            found.append(f"{shown(source)} is gone")
+        elif (row.version, row.content_hash) == (source.planned_version, source.planned_hash):
+            continue
+        elif operation.kind != Kind.ALIAS or row.status == Status.ERASED:
+            successor = row.superseded_by_id if isinstance(row, Observation) else None
+            by = f" by {obs(successor)}" if successor else ""
+            found.append(f"{shown(source)} {MOVED.get(Status(row.status), 'changed')}{by}")
     return found
+
+
+def shown(source: OperationSource) -> str:
+    """How a source's id is shown."""
+    return obs(source.observation_id) if source.observation_id else ep(source.episode_id or 0)
 
 
 # --- decisions ------------------------------------------------------------------------------------------------------
@@ -208,9 +234,9 @@ def distinct(*, operation: Operation, by: str, reason: str = "") -> Operation:
     """
     locked = _lock(operation)
     _refuse_decided(locked)
-    if locked.n_sources < 2:
-        raise Refused(f"{locked.op_id} has one source: there is nothing to tell apart. Reject it instead.")
-    remember_distinct(operation=locked, ids=[source.observation_id or 0 for source in sources_of(locked)], by=by)
+    if locked.n_sources < 2 or locked.kind not in TELLS_APART:
+        raise Refused(f"{locked.op_id} holds no two claims to tell apart. Reject it instead.")
+    remember_distinct(operation=locked, ids=[source.row_id for source in sources_of(locked)], by=by)
     return _decide(locked, to=State.DISTINCT, by=by, reason=reason)
 
 

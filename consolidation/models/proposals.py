@@ -198,6 +198,11 @@ class OperationSource(models.Model):
     def __str__(self) -> str:
         return f"source {self.pk}"
 
+    @property
+    def row_id(self) -> int:
+        """The id of the observation or episode it is."""
+        return self.observation_id or self.episode_id or 0
+
 
 class PlanItem(models.Model):
     """One operation in one plan. `opened_at` is when a person first opened the item in that plan (R94, R116)."""

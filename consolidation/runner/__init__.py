@@ -11,7 +11,8 @@ from consolidation.runner.effects import ERASE_PRUNED
 from consolidation.runner.execution import UndoPreview, apply, erase_pruned, undo, undo_preview
 from consolidation.runner.work import Outcome, Result
 
-REVERSIBLE = (Kind.MERGE, Kind.SUPERSEDE, Kind.ARCHIVE)  # approve-and-apply in one step is offered for these only
+# approve-and-apply in one step is offered for these only
+REVERSIBLE = (Kind.MERGE, Kind.SUPERSEDE, Kind.ARCHIVE, Kind.PROMOTE, Kind.COMPACT, Kind.ALIAS)
 
 __all__ = [
     "ERASE_PRUNED",

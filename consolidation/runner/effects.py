@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError
 
-from consolidation import merge, review
-from consolidation.models import Operation
+from consolidation import learning, merge, review
 from consolidation.operations import Kind
-from consolidation.runner.work import Work, stamp
+from consolidation.runner.distilling import compact, promote
+from consolidation.runner.naming import alias
+from consolidation.runner.work import Effect, Work, free_name, stamp
 from observations import outbox, store
-from observations.models import Evidence, Observation, Use
+from observations.models import Evidence, GivenKey, Use
 from observations.records import Claim, Record, StatedBy, Status, WrittenBy
 
 ERASE_PRUNED = "erase_pruned"  # the outbox task that erases after the grace period
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What carrying out one kind did: the row it wrote, and the sources it moved or gave a period."""
-
-    moved: tuple[int, ...]  # these left the reads, and are consumed
-    derived: int | None = None
-    dated: tuple[int, ...] = ()  # these stay, with a period of validity
-
-    @property
-    def touched(self) -> frozenset[int]:
-        """Sources that stand one version higher than before."""
-        return frozenset(self.moved) | frozenset(self.dated)
 
 
 def _merge(work: Work, by: str) -> Effect:
@@ -39,7 +26,7 @@ def _merge(work: Work, by: str) -> Effect:
     operation = work.operation
     keep = int(operation.decision.get("keep") or operation.keeper_id or 0)
     combined = merge.combine(_records(work), keeper=keep, policy=work.policy)
-    name = _free_name(operation)
+    name = free_name(operation)
     derived = store.write_derived(
         scope=operation.scope,
         derived=store.Derived(
@@ -54,12 +41,23 @@ def _merge(work: Work, by: str) -> Effect:
         ),
     )
     store.move(scope_id=operation.scope_id, ids=work.ids, to=Status.ARCHIVED, successor=derived)
+    store.copy_key(scope_id=operation.scope_id, into=derived, source=keep)  # what a model gave the text holds here too
     return Effect(moved=tuple(work.ids), derived=derived)
 
 
 def _supersede(work: Work, by: str) -> Effect:
     """One claim stays, or all do, or the reviewer's own words replace them; what loses is superseded, never changed."""
     operation, chosen = work.operation, work.operation.decision
+    many = bool(chosen.get("many_valued"))
+    if many or not chosen.get("both"):
+        _, predicate = _key(work)
+        learning.teach(
+            scope_id=operation.scope_id,
+            predicate=predicate,
+            many=many,
+            operation=stamp(operation),
+            by=operation.decided_by,
+        )
     if chosen.get("many_valued") or chosen.get("both"):
         review.remember_distinct(operation=operation, ids=work.ids, by=by)
         periods = {pk: (_moment(start), _moment(end)) for pk, start, end in chosen.get("both", [])}
@@ -76,12 +74,12 @@ def _supersede(work: Work, by: str) -> Effect:
 def _right_claim(work: Work, by: str) -> int:
     """Write the claim a reviewer gave instead of all live ones: an operator's word, not a derived row."""
     operation = work.operation
-    newest = max(work.rows.values(), key=lambda row: (row.created_at, row.pk))
+    subject, predicate = _key(work)
     claim = Claim(
         text=operation.decision_text,
-        external_id=_free_name(operation),
-        subject=newest.subject,
-        predicate=newest.predicate,
+        external_id=free_name(operation),
+        subject=subject,
+        predicate=predicate,
         confidence=0.9,
         stated_by=StatedBy.OPERATOR,
         created_at=operation.decided_at,
@@ -93,16 +91,18 @@ def _right_claim(work: Work, by: str) -> int:
     return written.id
 
 
-def _free_name(operation: Operation) -> str:
-    """The external id of the row an operation writes: its stamp, unless an import or a writer has taken that already.
+def _teach(work: Work, *, many: bool) -> None:
+    """What the decision says about the predicate, for the next time."""
+    operation, (_, predicate) = work.operation, _key(work)
+    scope_id, by = operation.scope_id, operation.decided_by
+    learning.teach(scope_id=scope_id, predicate=predicate, many=many, operation=stamp(operation), by=by)
 
-    A store that was exported and imported again makes the same ids, beside the rows of its former operations. One
-    query.
-    """
-    names = [stamp(operation), *(f"{stamp(operation)}~{number}" for number in range(2, 100))]
-    rows = Observation.objects.filter(scope_id=operation.scope_id, external_id__in=names)
-    taken = set(rows.values_list("external_id", flat=True))
-    return next((name for name in names if name not in taken), stamp(operation))
+
+def _key(work: Work) -> tuple[str, str]:
+    """Subject and predicate of the values in question, in the newest one's words, its given key included. One query."""
+    newest = max(work.rows.values(), key=lambda row: (row.created_at, row.pk))
+    given = GivenKey.objects.filter(scope_id=newest.scope_id, observation=newest, state=GivenKey.State.GIVEN).first()
+    return newest.key_with(given)[:2]
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -130,7 +130,15 @@ def _prune(work: Work, by: str) -> Effect:
     return Effect(moved=tuple(live))
 
 
-EFFECTS = {Kind.MERGE: _merge, Kind.SUPERSEDE: _supersede, Kind.ARCHIVE: _archive, Kind.PRUNE: _prune}
+EFFECTS = {
+    Kind.MERGE: _merge,
+    Kind.SUPERSEDE: _supersede,
+    Kind.ARCHIVE: _archive,
+    Kind.PRUNE: _prune,
+    Kind.PROMOTE: promote,
+    Kind.COMPACT: compact,
+    Kind.ALIAS: alias,
+}
 
 
 def _records(work: Work) -> list[Record]:

@@ -7,26 +7,30 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import DatabaseError, OperationalError, connection, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
-from consolidation import review
+from consolidation import learning, review
 from consolidation.models import Consumption, Operation, OperationSource, held
-from consolidation.operations import Approval, Json, Kind, State, obs
+from consolidation.operations import OF_EPISODES, Approval, Json, Kind, State, obs
 from consolidation.policy import Policy as Rules
-from consolidation.runner.effects import EFFECTS, ERASE_PRUNED, Effect
-from consolidation.runner.work import Outcome, Result, Work, lock, record, result, stamp
+from consolidation.runner import naming
+from consolidation.runner.effects import EFFECTS, ERASE_PRUNED
+from consolidation.runner.work import Effect, Outcome, Result, Work, lock, record, result, stamp
 from observations import store
-from observations.models import Observation, Outbox, Transition, database_now
+from observations.models import Episode, Observation, Outbox, Transition, database_now
 from observations.records import Status
+
+_LEAVES_ITS_SOURCES = (Kind.PROMOTE, Kind.ALIAS)  # what happens to their sources later is not their business
 
 
 @dataclass(frozen=True, slots=True)
 class UndoPreview:
     """What an undo would do, or what stands in its way (C13)."""
 
-    restores: tuple[int, ...]  # observations that become what they were
+    restores: tuple[int, ...]  # observations, or episodes, that become what they were
     retracts: int | None  # the derived row that leaves the reads
     blockers: tuple[str, ...]  # a sentence each; not empty: the undo is refused
+    of_episodes: bool = False  # what it restores are episodes
 
 
 # --- apply ----------------------------------------------------------------------------------------------------------
@@ -85,7 +89,7 @@ def _spoken(operation: Operation) -> str:
 
 def _moved_since_review(work: Work) -> str:
     """What changed since the operation was planned or approved; empty when its digest still holds (I18, C11)."""
-    moved = review.changes(operation=work.operation, sources=work.sources, rows=work.rows)
+    moved = review.changes(operation=work.operation, sources=work.sources, rows=work.standing())
     if moved:
         return "; ".join(moved)
     if work.operation.status == State.APPROVED:
@@ -94,7 +98,8 @@ def _moved_since_review(work: Work) -> str:
 
 
 def _digest(work: Work) -> str:
-    rows = [work.rows[pk] for pk in work.ids]
+    standing = work.standing()
+    rows = [standing[pk] for pk in work.ids]
     return review.digest_of(operation=work.operation, rows=rows, policy_hash=work.policy.hash)
 
 
@@ -137,10 +142,11 @@ def _record_priors(work: Work, effect: Effect) -> None:
 
     One set-based query: Django's bulk_update takes ten times as long, inside the locks.
     """
+    standing = work.standing()
     for source in work.sources:
-        row = work.rows[source.observation_id or 0]
+        row = standing[source.row_id]
         source.applied_version = row.version + (row.pk in effect.touched)
-    before = [work.rows[pk] for pk in work.ids]
+    before = [standing[pk] for pk in work.ids]
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE consolidation_operationsource s SET prior_status = p.status, prior_superseded_by_id = p.successor,"
@@ -150,9 +156,9 @@ def _record_priors(work: Work, effect: Effect) -> None:
             [
                 [source.pk for source in work.sources],
                 [row.status for row in before],
-                [row.superseded_by_id for row in before],
-                [row.valid_from for row in before],
-                [row.valid_to for row in before],
+                [row.superseded_by_id if isinstance(row, Observation) else None for row in before],
+                [row.valid_from if isinstance(row, Observation) else None for row in before],
+                [row.valid_to if isinstance(row, Observation) else None for row in before],
                 [source.applied_version for source in work.sources],
                 work.operation.scope_id,
             ],
@@ -161,8 +167,9 @@ def _record_priors(work: Work, effect: Effect) -> None:
 
 def _consume(work: Work, ids: Sequence[int]) -> None:
     """Use the moved sources up: the unique key lets one applied operation have each (I4). One query."""
+    column = "episode_id" if work.of_episodes else "observation_id"
     Consumption.objects.bulk_create(
-        Consumption(scope_id=work.operation.scope_id, operation=work.operation, observation_id=pk) for pk in ids
+        Consumption(scope_id=work.operation.scope_id, operation=work.operation, **{column: pk}) for pk in ids
     )
 
 
@@ -197,14 +204,17 @@ def _undo_under_lock(operation: Operation, by: str) -> Result:
 def undo_preview(*, operation: Operation) -> UndoPreview:
     """What undo would do, without doing it: the page shows it first (promise 5). Reads only."""
     sources = review.sources_of(operation)
-    ids = [source.observation_id or 0 for source in sources] + [operation.derived_id or 0]
-    rows = Observation.objects.filter(scope_id=operation.scope_id).in_bulk(ids)
-    work = Work(operation, sources, rows, Rules(), database_now())
+    ids = [source.row_id for source in sources]
+    of_episodes = operation.kind in OF_EPISODES
+    watched = ([] if of_episodes else ids) + ([operation.derived_id] if operation.derived_id else [])
+    rows = Observation.objects.filter(scope_id=operation.scope_id).in_bulk(watched)
+    turns = Episode.objects.filter(scope_id=operation.scope_id).in_bulk(ids if of_episodes else [])
+    work = Work(operation, sources, rows, Rules(), database_now(), turns)
     refused = _refusal_to_undo(work)
     blockers = (refused.sentence,) if refused else tuple(_blockers(work))
     moved = [source for source in sources if source.applied_version not in (None, source.planned_version)]
-    restores = tuple(source.observation_id or 0 for source in moved)
-    return UndoPreview(restores=restores, retracts=operation.derived_id, blockers=blockers)
+    restores = tuple(source.row_id for source in moved)
+    return UndoPreview(restores=restores, retracts=operation.derived_id, blockers=blockers, of_episodes=of_episodes)
 
 
 def _refusal_to_undo(work: Work) -> Result | None:
@@ -221,20 +231,27 @@ def _refusal_to_undo(work: Work) -> Result | None:
 
 def _blockers(work: Work) -> list[str]:
     """A sentence for everything that moved since: what was built on the result, erased, or changed by hand (C13)."""
-    watched = {source.observation_id or 0: source.applied_version for source in work.sources}
-    if work.operation.derived_id:
-        watched[work.operation.derived_id] = 1
-    later = _later_operations(work, list(watched))
-    found = [f"{op_id} was built on it: undo {op_id} first." for op_id in later]
+    watched = (
+        {}
+        if work.operation.kind in _LEAVES_ITS_SOURCES
+        else {source.row_id: source.applied_version for source in work.sources}
+    )
+    derived = work.operation.derived_id
+    rows = ([] if work.of_episodes else list(watched)) + ([derived] if derived else [])
+    turns = list(watched) if work.of_episodes else []
+    found = [f"{op_id} was built on it: undo {op_id} first." for op_id in _later_operations(work, rows, turns)]
     if found:
         return found
     found += _hanging_on(work)
-    for pk, version in watched.items():
-        row = work.rows[pk]
+    standing = work.standing()
+    moved = [(standing[pk], version) for pk, version in watched.items()] + (
+        [(work.rows[derived], 1)] if derived else []
+    )
+    for row, version in moved:
         if row.status == Status.ERASED:
-            found.append(f"{obs(pk)} is erased and cannot come back.")
-        elif row.version != version and not _taken_back(work, pk, since=version or 0):
-            found.append(f"{obs(pk)} {review.MOVED.get(Status(row.status), 'changed')} since.")
+            found.append(f"{row} is erased and cannot come back.")
+        elif row.version != version and not _taken_back(work, row, since=version or 0):
+            found.append(f"{row} {review.MOVED.get(Status(row.status), 'changed')} since.")
     return found
 
 
@@ -247,47 +264,59 @@ def _hanging_on(work: Work) -> list[str]:
     return [f"{obs(pk)} was replaced by its result since." for pk in later]
 
 
-def _taken_back(work: Work, pk: int, *, since: int) -> bool:
+def _taken_back(work: Work, row: Observation | Episode, *, since: int) -> bool:
     """True when all that moved a row since was undone, so that it stands as it was left."""
-    moves = Transition.objects.filter(scope_id=work.operation.scope_id, observation_id=pk, version__gt=since)
+    moves = Transition.objects.filter(scope_id=work.operation.scope_id, version__gt=since)
+    moves = moves.filter(observation=row) if isinstance(row, Observation) else moves.filter(episode=row)
     stamps = {cause.partition(" ")[2] for cause in moves.values_list("cause", flat=True)}
     undone = Operation.objects.filter(scope_id=work.operation.scope_id, status=State.UNDONE)
     names = {cause.partition("#")[0] for cause in stamps}
     return stamps <= {stamp(row) for row in undone.filter(op_id__in=names)}
 
 
-def _later_operations(work: Work, ids: list[int]) -> list[str]:
-    """Applied operations that took in one of these rows after this one did, newest first. One query."""
+def _later_operations(work: Work, rows: list[int], turns: list[int]) -> list[str]:
+    """Applied operations that took in one of these rows after this one did, newest first; an alias takes none. One
+    query.
+    """
     touching = OperationSource.objects.filter(
+        Q(observation_id__in=rows) | Q(episode_id__in=turns),
         scope_id=work.operation.scope_id,
-        observation_id__in=ids,
         operation__status=State.APPLIED,
         operation__applied_at__gt=work.operation.applied_at,
-    ).exclude(operation=work.operation)
+    ).exclude(Q(operation=work.operation) | Q(operation__kind=Kind.ALIAS))
     return list(dict.fromkeys(touching.order_by("-operation__applied_at").values_list("operation__op_id", flat=True)))
 
 
 def _restore(work: Work) -> None:
     """Sources as they stood; the row the operation wrote is retracted, not deleted."""
     operation = work.operation
+    moved = [source for source in work.sources if source.applied_version != source.planned_version]
+    if work.of_episodes:
+        ids = [source.row_id for source in moved]  # compacted episodes were active: no rule takes any other
+        store.move_episodes(scope_id=operation.scope_id, ids=ids, to=Status.ACTIVE)
+    else:
+        _restore_observations(work, moved)
+    # The version undo leaves behind is how the planner knows that nothing moved since (and does not ask again).
+    left = OperationSource.objects.filter(scope_id=operation.scope_id, operation=operation)
+    left.exclude(applied_version=F("planned_version")).update(applied_version=F("applied_version") + 1)
+    if operation.derived_id:
+        store.move(scope_id=operation.scope_id, ids=[operation.derived_id], to=Status.RETRACTED)
+
+
+def _restore_observations(work: Work, moved: Sequence[OperationSource]) -> None:
     priors = [
         store.Prior(
-            id=source.observation_id or 0,
+            id=source.row_id,
             status=Status(source.prior_status),
             superseded_by_id=source.prior_superseded_by_id,
             valid_from=source.prior_valid_from,
             valid_to=source.prior_valid_to,
         )
-        for source in work.sources
-        if source.applied_version != source.planned_version
+        for source in moved
     ]
-    store.restore(scope_id=operation.scope_id, priors=priors)
-    store.ask_for_vectors(scope=operation.scope, ids=[prior.id for prior in priors if prior.status == Status.ACTIVE])
-    # The version undo leaves behind is how the planner knows that nothing moved since (and does not ask again).
-    moved = OperationSource.objects.filter(scope_id=operation.scope_id, operation=operation)
-    moved.exclude(applied_version=F("planned_version")).update(applied_version=F("applied_version") + 1)
-    if operation.derived_id:
-        store.move(scope_id=operation.scope_id, ids=[operation.derived_id], to=Status.RETRACTED)
+    scope = work.operation.scope
+    store.restore(scope_id=scope.pk, priors=priors)
+    store.ask_for_vectors(scope=scope, ids=[prior.id for prior in priors if prior.status == Status.ACTIVE])
 
 
 def _release(work: Work) -> None:
@@ -300,6 +329,9 @@ def _release(work: Work) -> None:
     Outbox.objects.filter(scope_id=operation.scope_id, task=ERASE_PRUNED, key=stamp(operation), done_at=None).update(
         done_at=work.now
     )
+    learning.unteach(scope_id=operation.scope_id, operation=stamp(operation), at=work.now)
+    if operation.kind == Kind.ALIAS:
+        naming.take_back(work)
     if operation.kind == Kind.MERGE:
         review.remember_distinct(operation=operation, ids=work.ids, by=operation.op_id)
 

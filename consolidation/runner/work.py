@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from consolidation import review
 from consolidation.models import Operation, OperationSource
-from consolidation.operations import Json
+from consolidation.operations import OF_EPISODES, Json
 from consolidation.policy import Policy as Rules
 from observations import store
-from observations.models import Event, Observation
+from observations.models import Episode, Event, Observation
 
 
 class Outcome(StrEnum):
@@ -41,13 +41,38 @@ class Work:
 
     operation: Operation
     sources: list[OperationSource]
-    rows: dict[int, Observation]
+    rows: dict[int, Observation]  # its observations: sources and derived row
     policy: Rules
     now: datetime  # the database's clock, read when the lock was had
+    turns: dict[int, Episode] = field(default_factory=dict)  # its episodes
+
+    @property
+    def of_episodes(self) -> bool:
+        """Whether the sources are episodes."""
+        return self.operation.kind in OF_EPISODES
 
     @property
     def ids(self) -> list[int]:
-        return [source.observation_id or 0 for source in self.sources]
+        """The sources' ids, in the operation's order."""
+        return [source.row_id for source in self.sources]
+
+    def standing(self) -> dict[int, Observation] | dict[int, Episode]:
+        """The sources as they stand, by id (the derived row among them when they are observations)."""
+        return self.turns if self.of_episodes else self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What carrying out one kind did: the row it wrote, and the sources it moved or gave a period."""
+
+    moved: tuple[int, ...]  # these left the reads, and are consumed
+    derived: int | None = None
+    dated: tuple[int, ...] = ()  # these stay, with a period of validity
+
+    @property
+    def touched(self) -> frozenset[int]:
+        """Sources that stand one version higher than before."""
+        return frozenset(self.moved) | frozenset(self.dated)
 
 
 def lock(operation: Operation, *, cause: str) -> Work:
@@ -55,16 +80,29 @@ def lock(operation: Operation, *, cause: str) -> Work:
     now = store.lock_scope(scope_id=operation.scope_id, exclusive=True, cause=f"{cause} {stamp(operation)}")
     locked = Operation.objects.select_for_update(of=("self",)).select_related("scope").get(pk=operation.pk)
     sources = review.sources_of(locked)
-    ids = [source.observation_id or 0 for source in sources]
-    if locked.derived_id:
-        ids.append(locked.derived_id)
-    rows = store.lock_rows(scope_id=locked.scope_id, ids=ids)
-    return Work(locked, sources, rows, review.policy_of(locked.scope.name), now)
+    ids = [source.row_id for source in sources]
+    of_episodes = locked.kind in OF_EPISODES
+    watched = ([] if of_episodes else ids) + ([locked.derived_id] if locked.derived_id else [])
+    rows = store.lock_rows(scope_id=locked.scope_id, ids=watched) if watched else {}
+    turns = store.lock_episodes(scope_id=locked.scope_id, ids=ids) if of_episodes else {}
+    return Work(locked, sources, rows, review.policy_of(locked.scope.name), now, turns)
 
 
 def stamp(operation: Operation) -> str:
     """How rows name the operation that made them: its id and generation."""
     return f"{operation.op_id}#{operation.generation}"
+
+
+def free_name(operation: Operation) -> str:
+    """The external id of the row an operation writes: its stamp, unless an import or a writer has taken that already.
+
+    A store that was exported and imported again makes the same ids, beside the rows of its former operations. One
+    query.
+    """
+    names = [stamp(operation), *(f"{stamp(operation)}~{number}" for number in range(2, 100))]
+    rows = Observation.objects.filter(scope_id=operation.scope_id, external_id__in=names)
+    taken = set(rows.values_list("external_id", flat=True))
+    return next((name for name in names if name not in taken), stamp(operation))
 
 
 def record(operation: Operation, action: str, by: str, detail: dict[str, Json]) -> None:

@@ -7,6 +7,7 @@ Nothing is overwritten: a change is a new row and a move of the old one, which P
 
 from observations.store.adding import Fate, Written, add_episodes, add_observations, adopt_lineage, replace
 from observations.store.drafting import content_hash, key64
+from observations.store.keys import copy_key
 from observations.store.moving import (
     Derived,
     Prior,
@@ -14,11 +15,12 @@ from observations.store.moving import (
     copy_evidence,
     erase,
     move,
+    move_episodes,
     restore,
     set_validity,
     write_derived,
 )
-from observations.store.scopes import ScopeNameRefused, lock_rows, lock_scope, open_scope
+from observations.store.scopes import ScopeNameRefused, lock_episodes, lock_rows, lock_scope, open_scope
 from observations.store.vectors import EMBED, put_embeddings
 
 __all__ = [
@@ -34,11 +36,14 @@ __all__ = [
     "ask_for_vectors",
     "content_hash",
     "copy_evidence",
+    "copy_key",
     "erase",
     "key64",
+    "lock_episodes",
     "lock_rows",
     "lock_scope",
     "move",
+    "move_episodes",
     "open_scope",
     "put_embeddings",
     "replace",

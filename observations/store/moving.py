@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from observations.models import Embedding, Evidence, Lineage, Scope, database_now
-from observations.records import Claim, Status, WrittenBy
+from observations.models import Embedding, Episode, Evidence, Lineage, Scope, database_now
+from observations.records import Claim, EvidenceRef, Status, WrittenBy
 
 if TYPE_CHECKING:
     pass
@@ -35,13 +35,15 @@ class Derived:
     """A derived row to be written: the claim, where it comes from and what made it (R49)."""
 
     claim: Claim
-    sources: tuple[int, ...]  # observation ids
+    sources: tuple[int, ...]  # observation ids, or episode ids with `of_episodes`
     derivation: str  # merge, supersede, ...
     operation: str  # "op_…#generation"
     chain: int = 0
     uses_inherited: int = 0
     same_text_as: int | None = None  # a source whose vector is this row's too
     at: datetime | None = None  # derived_at; None: the database's clock
+    of_episodes: bool = False  # every source is one witness: its own uri and root
+    quotes: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # episode -> start and end of the words it gave
 
 
 def write_derived(*, scope: Scope, derived: Derived) -> int:
@@ -53,7 +55,10 @@ def write_derived(*, scope: Scope, derived: Derived) -> int:
     row.derivation, row.derived_at, row.produced_by = derived.derivation, now, derived.operation
     row.chain, row.uses_inherited = derived.chain, derived.uses_inherited
     row.save(force_insert=True)
-    copy_evidence(scope_id=scope.pk, into=row.pk, sources=derived.sources)
+    if derived.of_episodes:
+        _cite_episodes(scope, row.pk, derived)
+    else:
+        copy_evidence(scope_id=scope.pk, into=row.pk, sources=derived.sources)
     if derived.same_text_as is None:
         Evidence.objects.bulk_create(
             [evidence_row(scope, row.pk, ref) for ref in derived.claim.evidence], ignore_conflicts=True
@@ -65,7 +70,8 @@ def write_derived(*, scope: Scope, derived: Derived) -> int:
         Lineage(
             scope=scope,
             derived=row,
-            source_observation_id=source,
+            source_observation_id=None if derived.of_episodes else source,
+            source_episode_id=source if derived.of_episodes else None,
             derivation=derived.derivation,
             derived_at=now,
             operation=derived.operation,
@@ -73,6 +79,23 @@ def write_derived(*, scope: Scope, derived: Derived) -> int:
         for source in derived.sources
     )
     return row.pk
+
+
+def _cite_episodes(scope: Scope, derived_id: int, derived: Derived) -> None:
+    """Episodes as evidence, with the words they gave; two turns of one source are one piece. Two queries."""
+    rows: dict[str, Evidence] = {}
+    for turn in Episode.objects.filter(scope=scope, pk__in=derived.sources).order_by("pk"):
+        start, end = derived.quotes.get(turn.pk, (None, None))
+        ref = EvidenceRef(
+            source_uri=turn.source_uri,
+            root_source=turn.root_source,
+            quote=(turn.text or "")[start:end] if start is not None else "",
+            quote_start=start,
+        )
+        row = evidence_row(scope, derived_id, ref)
+        row.episode_id = turn.pk
+        rows.setdefault(row.source_uri, row)
+    Evidence.objects.bulk_create(rows.values())
 
 
 def move(*, scope_id: int, ids: Sequence[int], to: Status, successor: int | None = None) -> int:
@@ -104,6 +127,20 @@ def restore(*, scope_id: int, priors: Sequence[Prior]) -> int:
                 [prior.valid_to for prior in priors],
                 scope_id,
             ],
+        )
+        moved: int = cursor.rowcount
+        return moved
+
+
+def move_episodes(*, scope_id: int, ids: Sequence[int], to: Status) -> int:
+    """Archive episodes or bring them back, each one version up; their text stays as it is. Returns how many moved.
+    One query.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE observations_episode SET status = %s, version = version + 1"
+            " WHERE scope_id = %s AND id = ANY (%s) AND status <> %s",
+            [to, scope_id, list(ids), to],
         )
         moved: int = cursor.rowcount
         return moved

@@ -1,0 +1,80 @@
+"""What promoting and compacting do to memory: a new row that rests on episodes.
+
+No model is called here: what the row says was written before, and reviewed.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from consolidation.models import Operation
+from consolidation.operations import Kind
+from consolidation.runner.work import Effect, Work, free_name, stamp
+from observations import store
+from observations.records import Claim, MemoryKind, StatedBy, Status
+
+SUMMARY_CONFIDENCE = 0.4  # trust: low (R17)
+SUMMARY_HALF_LIFE_DAYS = 180  # its episodes left the reads: it must not fade as fast as one of them would
+
+
+def promote(work: Work, by: str) -> Effect:
+    """A new observation at the promoted ceiling, with the episodes' words as evidence; they stay as they are (R75, R77,
+    R78, R104, R105).
+    """
+    operation = work.operation
+    support = operation.product.get("support", [])
+    claim = Claim(
+        text=operation.text,
+        external_id=free_name(operation),
+        subject=operation.claim_subject,
+        predicate=operation.claim_predicate,
+        object=operation.claim_object,
+        confidence=min(float(operation.product.get("confidence", 0.0)), work.policy.promoted_confidence),
+        stated_by=_stated_by(work),
+        created_at=_first_said(work),
+    )
+    derived = _write(work, claim, quotes={episode: (start, end) for episode, start, end in support})
+    return Effect(moved=(), derived=derived)
+
+
+def compact(work: Work, by: str) -> Effect:
+    """A summary that reads see instead of its episodes, which are archived and stay readable (R44, C9)."""
+    operation = work.operation
+    claim = Claim(
+        text=operation.text,
+        external_id=free_name(operation),
+        confidence=SUMMARY_CONFIDENCE,
+        stated_by=_stated_by(work),
+        kind=MemoryKind.EPISODE,
+        half_life_days=SUMMARY_HALF_LIFE_DAYS,
+        created_at=_first_said(work),
+    )
+    derived = _write(work, claim, quotes={})
+    store.move_episodes(scope_id=operation.scope_id, ids=work.ids, to=Status.ARCHIVED)
+    return Effect(moved=tuple(work.ids), derived=derived)
+
+
+def _write(work: Work, claim: Claim, *, quotes: dict[int, tuple[int, int]]) -> int:
+    operation: Operation = work.operation
+    return store.write_derived(
+        scope=operation.scope,
+        derived=store.Derived(
+            claim=claim,
+            sources=tuple(work.ids),
+            derivation=Kind(operation.kind),
+            operation=stamp(operation),
+            at=work.now,
+            of_episodes=True,
+            quotes=quotes,
+        ),
+    )
+
+
+def _stated_by(work: Work) -> StatedBy:
+    """The agent's own conclusion at most, and never above the lowest of its sources (the origin lattice, DESIGN 3)."""
+    origins = [turn.record().stated_by for turn in work.turns.values()]
+    return min([StatedBy.AGENT, *origins], key=lambda origin: origin.rank)
+
+
+def _first_said(work: Work) -> datetime:
+    return min(turn.happened_at for turn in work.turns.values())
