@@ -7,6 +7,7 @@ hyphens, the letter in 'vitamin A', the 'a' of 'a few', the comma of 'No, ...', 
 What equality of tokens cannot see (a question mark, 'US' beside 'us') is left to `consolidation.guards`.
 """
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -371,3 +372,16 @@ def _ordinal_ending(value: int) -> str:
     if 10 < value % 100 < 20:
         return "th"
     return {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
+
+
+# --- keys of normalised values ---------------------------------------------------------------------------------------
+
+
+def key64(*parts: str) -> int:
+    """A signed 64-bit key of already normalised parts, length-prefixed; 0 when any part is empty, and never 0
+    otherwise.
+    """
+    if not all(parts):
+        return 0
+    blob = "".join(f"{len(part)}:{part}" for part in parts).encode()
+    return int.from_bytes(hashlib.blake2b(blob, digest_size=8).digest(), "little", signed=True) or 1

@@ -5,8 +5,9 @@ Nothing is overwritten: a change is a new row and a move of the old one, which P
 (migrations/0002).
 """
 
+from observations.normalise import key64
 from observations.store.adding import Fate, Written, add_episodes, add_observations, adopt_lineage, replace
-from observations.store.drafting import content_hash, key64
+from observations.store.drafting import content_hash
 from observations.store.keys import copy_key
 from observations.store.moving import (
     Derived,

@@ -6,23 +6,13 @@ import hashlib
 from datetime import datetime
 
 from observations.models import Episode, Evidence, Observation, Scope
-from observations.normalise import clean, key_part, normalised
+from observations.normalise import clean, key64, key_part, normalised
 from observations.records import Claim, EvidenceRef, Past, Status, Turn, WrittenBy
 
 
 def content_hash(text: str) -> str:
     """sha256 of the text's UTF-8 bytes, hex (I11)."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def key64(*parts: str) -> int:
-    """A signed 64-bit key of already normalised parts, length-prefixed; 0 when any part is empty, and never 0
-    otherwise.
-    """
-    if not all(parts):
-        return 0
-    blob = "".join(f"{len(part)}:{part}" for part in parts).encode()
-    return int.from_bytes(hashlib.blake2b(blob, digest_size=8).digest(), "little", signed=True) or 1
 
 
 def observation_row(scope: Scope, claim: Claim, written_by: WrittenBy, now: datetime) -> Observation:
