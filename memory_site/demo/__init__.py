@@ -19,7 +19,7 @@ SCOPES: Final = ("team/relay-platform", "support/harbor-desk", "people/maya-okaf
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """What the demo's only retention policy says: rows of one origin that may be proposed for pruning by age."""
+    """What the demo's only retention rule says: rows of one origin that may be proposed for pruning by age."""
 
     scope_pattern: str  # a scope, or a prefix ending in /*
     stated_by: str  # never user (R47)

@@ -66,9 +66,12 @@ def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
 
 
 def _declare_retention() -> None:
+    """The scopes of the demo may prune: by its one retention rule, and what an earlier merge has used up."""
     rule = demo.RETENTION
-    body = {"retention": [{"stated_by": rule.stated_by, "older_than_days": rule.days}]}
-    Policy.objects.get_or_create(pattern=rule.scope_pattern, defaults={"body": body, "updated_by": "demo"})
+    retention = {rule.scope_pattern: [{"stated_by": rule.stated_by, "older_than_days": rule.days}]}
+    for pattern in sorted({rule.scope_pattern, *(merge.scope for merge in demo.EARLIER_MERGES)}):
+        body = {"prune": True, "retention": retention.get(pattern, [])}
+        Policy.objects.get_or_create(pattern=pattern, defaults={"body": body, "updated_by": "demo"})
 
 
 def _last_plan(scopes: list[Scope]) -> Plan | None:

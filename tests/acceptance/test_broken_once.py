@@ -22,7 +22,7 @@ from tests.jsonl import exported
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RETENTION = {"retention": [{"stated_by": "agent", "older_than_days": 30}]}
+RETENTION = {"prune": True, "retention": [{"stated_by": "agent", "older_than_days": 30}]}
 
 
 def _sources(operation: Operation) -> set[int | None]:

@@ -156,8 +156,8 @@ def test_two_hundred_nights_of_planning_take_nothing_from_an_idle_scope(retentio
     said_twice, users_own = _merged("kettle", within=within, stated_by=StatedBy.USER)
     use(used)
     use(users_own)
-    if retention:
-        Policy.objects.create(pattern="*", body={"retention": [{"stated_by": "agent", "older_than_days": 200}]})
+    rules = [{"stated_by": "agent", "older_than_days": 200}] if retention else []
+    Policy.objects.create(pattern="*", body={"prune": True, "retention": rules})
     before = world.snapshot()
     for night in range(20 if retention else 200):
         planner.plan(scopes=[within], pattern=within.name, by="schedule", trigger="schedule", window=f"night {night}")

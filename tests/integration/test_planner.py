@@ -182,7 +182,9 @@ def test_planning_changes_no_table_of_memory() -> None:
     for place in ("Oslo", "Bergen"):
         observe(f"Ann lives in {place}", within=within, key=(*LIVES, place))
     observe("The build took 41 minutes", within=within, stated_by=StatedBy.TOOL, created_at=LONG_AGO)
-    Policy.objects.create(pattern="*", body={"retention": [{"stated_by": "tool", "older_than_days": 30}]})
+    Policy.objects.create(
+        pattern="*", body={"prune": True, "retention": [{"stated_by": "tool", "older_than_days": 30}]}
+    )
     before = memory()
     made = plan()
     assert {operation.kind for operation in operations(made)} >= {Kind.MERGE, Kind.SUPERSEDE, Kind.PRUNE}
@@ -222,6 +224,7 @@ def use(row: Observation) -> None:
 def test_archived_sources_are_proposed_once_their_derived_row_was_used_and_not_before() -> None:
     """R51, I13, C10; uses that the row inherited do not count."""
     within = scope()
+    Policy.objects.create(pattern="*", body={"prune": True})
     first, second = twins(within)
     use(first)
     operation = one(plan())
@@ -255,7 +258,7 @@ def test_a_merged_users_word_is_not_pruned_by_the_age_of_its_lower_origin() -> N
     runner.apply(operation=review.approve(operation=one(plan()), by="ann"), by="ann")
     merged = Observation.objects.active().get()
     assert merged.stated_by == StatedBy.TOOL
-    Policy.objects.create(pattern="*", body={"retention": [{"stated_by": "tool", "older_than_days": 1}]})
+    Policy.objects.create(pattern="*", body={"prune": True, "retention": [{"stated_by": "tool", "older_than_days": 1}]})
     assert operations(plan(), Kind.PRUNE) == []
 
 

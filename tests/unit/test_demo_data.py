@@ -350,7 +350,7 @@ def planned_for(records: list[Record], vectors: Matrix) -> Iterator[Proposal]:
             links.append(Link(a.id, b.id, cosine, met))
     yield from merge_proposals(records, links, profile=MiniLM.profile, policy=Policy())
     if SCOPES[records[0].scope_id - 1] == RETENTION.scope_pattern:
-        policy = Policy(retention=(Retention(StatedBy(RETENTION.stated_by), RETENTION.days),))
+        policy = Policy(prune=True, retention=(Retention(StatedBy(RETENTION.stated_by), RETENTION.days),))
         yield from prune_proposals(records, (), policy=policy, now=NOW)
 
 
