@@ -67,6 +67,7 @@ class Profile:
     """Which model made a vector, and from which cosine on its vectors mean something.
 
     `t_candidate`: pairs below it are not looked at. `t_merge`: pairs below it never merge by key (DESIGN 4, R42).
+    `automatic`: its thresholds were measured, so pairs may merge by key without a person.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Profile:
     dimensions: int
     t_candidate: float
     t_merge: float
+    automatic: bool = True
 
     @property
     def space(self) -> tuple[str, str, str, int]:
@@ -443,7 +445,8 @@ def embedder(
 ) -> Embedder:
     """The embedder of the settings: 'minilm', 'hashing' or 'http' (which needs base_url, model and dimensions).
 
-    The thresholds count for 'http' only; measure them for the model before lowering them. Raises UnknownEmbedder.
+    The thresholds count for 'http' only, which merges nothing by key until `manage.py calibrate` has measured it and a
+    person enabled that. Raises UnknownEmbedder.
     """
     if name == "minilm":
         return MiniLM()
@@ -460,5 +463,6 @@ def embedder(
         dimensions=dimensions,
         t_candidate=t_candidate,
         t_merge=t_merge,
+        automatic=False,
     )
     return HttpEmbedder(profile=profile, base_url=base_url, api_key=api_key)
