@@ -129,6 +129,31 @@ class SourceRef:
     episode: bool = False
 
 
+class KeyState(StrEnum):
+    """What became of asking a model for the key of an observation; the words of GivenKey.State."""
+
+    GIVEN = "given"
+    NONE = "none"  # the model found nothing that could be a key
+    UNUSABLE = "unusable"  # its answer could not be used; asked again a limited number of times
+    WITHDRAWN = "withdrawn"  # a person took it back; never asked again
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The parts of a key that a model gave, "" where the writer's own stand, or why there are none."""
+
+    state: KeyState
+    model: str
+    prompt_version: str
+    subject: str = ""
+    predicate: str = ""
+    object: str = ""
+    quote: tuple[int, int] | None = None  # start and end of the words of the text that it rests on, in code points
+    attempts: int = 1
+    at: datetime | None = None  # None: the database's clock
+    withdrawn_by: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
     """What another store knows of an observation beyond its claim: an export carries it, an import takes it over."""
@@ -145,6 +170,7 @@ class Past:
     uses_inherited: int = 0
     lineage: tuple[SourceRef, ...] = ()
     erased: tuple[str, str, str] = ("", "", "")  # who erased it, why, by which request
+    given: Given | None = None  # the key that a model gave in the other store
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +188,7 @@ class Turn:
     root_source: str = ""
     outcome: Outcome = Outcome.UNKNOWN
     cleaned: bool = False  # known to have been cleaned before it came here
+    status: Status = Status.ACTIVE  # or archived, in an import
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +217,7 @@ class Record:
     kind: MemoryKind = MemoryKind.FACT
     half_life_days: int | None = None  # as it was set at write; None: it never fades
     key_by: str = ""  # the model that gave the key, where a writer gave none; empty: the writer's own, or no key
+    own_key: tuple[str, str, str] = ("", "", "")  # with `key_by`: the parts of the key that are the writer's own
     uses: int = 0  # uses inherited and counted; ranking only, never clean-up
     chain: int = 0  # merges of merges below it; 0 for a row nobody merged
 
@@ -197,6 +225,11 @@ class Record:
     def has_key(self) -> bool:
         """True when subject, predicate and object are all given."""
         return all(self.key)
+
+    @property
+    def written_key(self) -> tuple[str, str, str]:
+        """The key as its writer gave it: "" where a model gave the part, or nobody did."""
+        return self.own_key if self.key_by else self.key
 
 
 @dataclass(frozen=True, slots=True)
