@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import models
@@ -12,6 +13,19 @@ from consolidation.operations import Json
 from observations.models import ClockTimestamp, Scope
 
 
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The policy that holds somewhere, and where it comes from."""
+
+    rules: rules.Policy
+    pattern: str = ""  # empty: nobody set one, and the defaults hold
+    version: int = 0
+
+    def snapshot(self) -> dict[str, Json]:
+        """What a plan keeps of it."""
+        return {"pattern": self.pattern, "version": self.version, "body": self.rules.to_dict()}
+
+
 class PolicyQuerySet(models.QuerySet["Policy"]):
     """Which policy holds where."""
 
@@ -20,9 +34,15 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
 
         Raises rules.PolicyError when the stored body is not valid.
         """
-        bodies: dict[str, dict[str, Json]] = dict(self.values_list("pattern", "body"))
-        pattern = rules.most_specific(patterns=bodies, scope=scope)
-        return rules.Policy.from_dict(bodies[pattern] if pattern else {})
+        return self.in_force(scope=scope).rules
+
+    def in_force(self, *, scope: str) -> InForce:
+        """The same with its pattern and version, which are "" and 0 where no pattern matches. One query."""
+        rows = {row.pattern: row for row in self.only("pattern", "version", "body")}
+        pattern = rules.most_specific(patterns=rows, scope=scope)
+        if pattern is None:
+            return InForce(rules.Policy())
+        return InForce(rules.Policy.from_dict(rows[pattern].body), pattern=pattern, version=rows[pattern].version)
 
 
 class Policy(models.Model):

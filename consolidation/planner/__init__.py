@@ -16,12 +16,13 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from consolidation import candidates
-from consolidation.candidates import Link
+from consolidation import candidates, learning
+from consolidation.candidates import Columns, Link
 from consolidation.merge import blast, merge_proposals
 from consolidation.models import Pause, Plan, Policy, Verdict, held
+from consolidation.models.settings import InForce
 from consolidation.operations import Json, Kind, Proposal
-from consolidation.planner import keeping, reading
+from consolidation.planner import budget, copying, keeping, reading
 from consolidation.planner.shown import notes, operation_json, plan_json, printed
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
@@ -29,6 +30,7 @@ from consolidation.prune import prune_proposals
 from consolidation.review import Refused
 from observations import outbox
 from observations.embedding import Profile
+from observations.llm import Completer
 from observations.models import Event, Observation, Scope, database_now
 from observations.records import Record
 from observations.retrieval import current_embedder
@@ -37,7 +39,7 @@ __all__ = ["Progress", "notes", "operation_json", "plan", "plan_json", "printed"
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[str], object]  # called with a scope's name when it has been read and judged
+Progress = Callable[[str], object]  # called with a scope's name when it was read and judged, and while a model answers
 _AUDITED: Final = 100  # rows of a scope compared with all others, to state what blocking missed
 
 
@@ -46,13 +48,23 @@ class _Pass:
     """What planning one scope came to."""
 
     scope: Scope
-    policy_hash: str = ""
-    proposals: Sequence[Proposal] = ()
-    versions: dict[int, keeping.Version] = field(default_factory=dict)
-    reserved: frozenset[int] = frozenset()
+    force: InForce = field(default_factory=lambda: InForce(Rules()))
+    proposals: list[Proposal] = field(default_factory=list)
+    rows: dict[int, keeping.Version] = field(default_factory=dict)
+    settled: keeping.Settled = field(default_factory=lambda: keeping.Settled({}, frozenset()))
     figures: Counter[str] = field(default_factory=Counter)
     left_out: str = ""  # why it was not planned
     failed: bool = False  # it was tried and did not work
+
+    @property
+    def versions(self) -> keeping.Versions:
+        """How everything its proposals rest on stood."""
+        return keeping.Versions(self.rows, {})
+
+    @property
+    def partly(self) -> bool:
+        """Whether a step of it failed."""
+        return False
 
 
 def plan(
@@ -64,18 +76,25 @@ def plan(
     window: str = "",
     progress: Progress | None = None,
     profile: Profile | None = None,
+    completer: Completer | None = None,
 ) -> Plan:
-    """Plan the scopes and store the plan; memory is only read. The profile defaults to the current embedder's.
+    """Plan the scopes and store the plan; memory is only read. The profile defaults to the current embedder's as it was
+    measured, the model to the one that is configured.
 
     Must not be called inside a transaction. Raises Refused while everything is paused, and IntegrityError when a plan
-    of the same (pattern, window) was stored first. A scope that fails makes the plan partial, or failed when all do.
+    of the same (pattern, window) was stored first. A scope or a step that fails makes the plan partial, or failed when
+    every scope does.
     """
     if pause := Pause.standing():
         raise Refused(f"Everything is paused by {pause.by}: nothing is planned until `manage.py memory resume`.")
     started = perf_counter()
     profile = profile or current_embedder().profile
     ordered = sorted({scope.pk: scope for scope in scopes}.values(), key=lambda scope: scope.pk)
-    passes, store = _read(ordered, profile, progress)
+    told = progress or (lambda _what: None)
+    model = ""
+    passes, store = _read(ordered, profile, model, told)
+    for one in passes:
+        _distil(one, completer, told)
     with transaction.atomic():
         made = Plan.objects.create(
             scope=ordered[0] if len(ordered) == 1 else None,
@@ -85,7 +104,8 @@ def plan(
             window=window,
             state=_state(passes),
             failures=_left_out(passes),
-            policies={str(one.scope.pk): one.policy_hash for one in passes if one.policy_hash},
+            policies={str(one.scope.pk): one.force.rules.hash for one in passes if not one.left_out},
+            snapshots={one.force.rules.hash: one.force.snapshot() for one in passes if not one.left_out},
         )
         counts = _keep(made, passes, by)
         made.figures = _figures(passes, counts, store=store, seconds=perf_counter() - started)
@@ -99,7 +119,7 @@ def plan(
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read(scopes: Sequence[Scope], profile: Profile, progress: Progress | None) -> tuple[list[_Pass], int]:
+def _read(scopes: Sequence[Scope], profile: Profile, model: str, progress: Progress) -> tuple[list[_Pass], int]:
     """Every scope read in one snapshot and judged; and how many active records the whole store holds."""
     passes = []
     with transaction.atomic(durable=True):
@@ -107,18 +127,17 @@ def _read(scopes: Sequence[Scope], profile: Profile, progress: Progress | None) 
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         now = database_now()
         for scope in scopes:
-            passes.append(_pass(scope, profile, now))
-            if progress is not None:
-                progress(scope.name)
+            passes.append(_pass(scope, profile, model, now))
+            progress(scope.name)
         return passes, Observation.objects.active().count()
 
 
-def _pass(scope: Scope, profile: Profile, now: datetime) -> _Pass:
+def _pass(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass:
     if reason := held(scope=scope, now=now):
         return _Pass(scope, left_out=reason)
     try:
         with transaction.atomic():  # a savepoint: one scope's failure leaves the snapshot to the others
-            return _planned(scope, profile, now)
+            return _planned(scope, profile, model, now)
     except PolicyError as fault:
         return _Pass(scope, left_out=f"its policy cannot be read: {fault}", failed=True)
     except Exception as error:  # whatever it is, it is shown as failed; its message could hold memory text
@@ -126,33 +145,43 @@ def _pass(scope: Scope, profile: Profile, now: datetime) -> _Pass:
         return _Pass(scope, left_out=outbox.sentence(error), failed=True)
 
 
-def _planned(scope: Scope, profile: Profile, now: datetime) -> _Pass:
-    policy = Policy.objects.effective(scope=scope.name)
-    decided = keeping.settled(scope_id=scope.pk, policy_hash=policy.hash, now=now)
-    one = _Pass(scope, policy_hash=policy.hash, reserved=decided.reserved)
-    links = _links(one, profile, policy)
-    near = reading.records(scope_id=scope.pk, ids=(row for link in links for row in (link.a, link.b)))
+def _planned(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass:
+    force = Policy.objects.in_force(scope=scope.name)
+    policy = force.rules
+    one = _Pass(scope, force=force)
+    one.settled = keeping.settled(scope_id=scope.pk, policy_hash=policy.hash, now=now)
+    names = learning.aliases(scope_id=scope.pk)
+    columns = copying.columns(scope_id=scope.pk, profile=profile, aliases=names)
+    links = _links(one, columns, profile, policy)
+    wanted = {row for link in links for row in (link.a, link.b)}
+    near = reading.records(scope_id=scope.pk, ids=wanted - one.settled.reserved, aliases=names)
     merges = merge_proposals(
         near,
         links,
         profile=profile,
         policy=policy,
         distinct=Verdict.objects.pairs(scope_id=scope.pk),
-        rejected=decided.rejected,
+        rejected=one.settled.rejected,
     )
-    taken = one.reserved.union(*(proposal.sources for proposal in merges if proposal.appliable))
-    old = reading.prunable(scope_id=scope.pk, policy=policy, now=now)
-    left = [row for row in old.aged if row.id not in one.reserved]  # an approved prune stays as it was approved
-    prunes = prune_proposals(left, old.spent, policy=policy, now=now, protected=old.protected, taken=frozenset(taken))
-    one.proposals = sorted([*merges, *prunes], key=_order)
-    one.versions = _versions([*near, *old.aged, *(source for row in old.spent for source in row.sources)])
-    _count(one, policy, blast(one.proposals, scope_size=one.figures["records"], policy=policy).exceeded)
+    taken = one.settled.reserved.union(*(proposal.sources for proposal in merges if proposal.appliable))
+    one.rows = _versions(near)
+    one.proposals = [*merges, *_leaving(one, policy, now, frozenset(taken))]
+    one.figures.update(scopes=1, retention_rules=len(policy.retention))
     return one
 
 
-def _links(one: _Pass, profile: Profile, policy: Rules) -> list[Link]:
+def _leaving(one: _Pass, policy: Rules, now: datetime, taken: frozenset[int]) -> list[Proposal]:
+    """What has faded, is past its retention or is used up; an approved prune stays as it was approved."""
+    scope_id, reserved = one.scope.pk, one.settled.reserved
+    old = reading.prunable(scope_id=scope_id, policy=policy, now=now)
+    left = [row for row in old.aged if row.id not in reserved]
+    prunes = prune_proposals(left, old.spent, policy=policy, now=now, protected=old.protected, taken=taken)
+    one.rows |= _versions([*old.aged, *(source for row in old.spent for source in row.sources)])
+    return [*prunes]
+
+
+def _links(one: _Pass, columns: Columns, profile: Profile, policy: Rules) -> list[Link]:
     """The pairs of a scope that have to be judged; rows of approved operations are left to those."""
-    columns = reading.columns(scope_id=one.scope.pk, profile=profile)
     pairs = candidates.pairs(columns, t_candidate=profile.t_candidate, block_cap=policy.block_cap)
     audit = candidates.missed(columns, pairs, t_merge=profile.t_merge, sample=_AUDITED)
     one.figures.update(
@@ -166,7 +195,21 @@ def _links(one: _Pass, profile: Profile, policy: Rules) -> list[Link]:
         missed_estimate=round(audit.estimate),
     )
     found = candidates.links(columns=columns, pairs=pairs)
-    return [link for link in found if link.a not in one.reserved and link.b not in one.reserved]
+    reserved = one.settled.reserved
+    return [link for link in found if link.a not in reserved and link.b not in reserved]
+
+
+# --- asking and proposing --------------------------------------------------------------------------------------------
+
+
+def _distil(one: _Pass, completer: Completer | None, progress: Progress) -> None:
+    """Ask the model about a scope's episodes and add what its answers propose; then order and count it all."""
+    if one.left_out:
+        return
+    policy = one.force.rules
+    one.proposals.sort(key=_order)
+    wide = blast(one.proposals, scope_size=one.figures["records"], policy=policy).exceeded
+    one.figures.update(over_the_blast_radius=int(wide))
 
 
 def _order(proposal: Proposal) -> tuple[object, ...]:
@@ -184,10 +227,6 @@ def _versions(rows: Iterable[Record]) -> dict[int, keeping.Version]:
     return {row.id: (row.version, row.content_hash) for row in rows}
 
 
-def _count(one: _Pass, policy: Rules, wide: bool) -> None:
-    one.figures.update(scopes=1, retention_rules=len(policy.retention), over_the_blast_radius=int(wide))
-
-
 # --- storing ---------------------------------------------------------------------------------------------------------
 
 
@@ -197,40 +236,55 @@ def _keep(made: Plan, passes: Sequence[_Pass], by: str) -> Counter[str]:
     for one in passes:
         if one.left_out:
             continue
+        scope_id, policy = one.scope.pk, one.force.rules
+        keeping.take_turns(scope_id=scope_id)
+        proposals, held_back = budget.within(
+            scope_id=scope_id,
+            proposals=one.proposals,
+            budget=policy.review_budget,
+            now=made.created_at,
+            known=keeping.known_ids(scope_id=scope_id),
+        )
         kept = keeping.keep(
             plan=made,
-            scope_id=one.scope.pk,
-            proposals=one.proposals,
+            scope_id=scope_id,
+            proposals=proposals,
             versions=one.versions,
-            policy_hash=one.policy_hash,
-            reserved=one.reserved,
+            policy_hash=policy.hash,
+            settled=one.settled,
+            unfinished=frozenset(),
             by=by,
             position=position,
         )
         position += kept["new"] + kept["again"] + kept["approved"]
-        counts.update(kept)
+        counts.update(kept, held_back=held_back)
     return counts
 
 
 def _state(passes: Sequence[_Pass]) -> str:
     failed = sum(one.failed for one in passes)
-    if not failed:
-        return Plan.State.COMPLETE
-    return Plan.State.FAILED if failed == len(passes) else Plan.State.PARTIAL
+    if failed and failed == len(passes):
+        return Plan.State.FAILED
+    return Plan.State.PARTIAL if failed or any(one.partly for one in passes) else Plan.State.COMPLETE
 
 
 def _left_out(passes: Sequence[_Pass]) -> list[dict[str, Json]]:
-    return [{"scope": one.scope.name, "error": one.left_out, "failed": one.failed} for one in passes if one.left_out]
+    """Scopes that were not planned, and steps of scopes that were not done, each with its reason."""
+    found: list[dict[str, Json]] = []
+    for one in passes:
+        if one.left_out:
+            found.append({"scope": one.scope.name, "error": one.left_out, "failed": one.failed})
+    return found
 
 
 def _figures(passes: Sequence[_Pass], counts: Counter[str], *, store: int, seconds: float) -> dict[str, Json]:
     """Numbers only: what was read, compared, judged and kept."""
     names = (
-        *("scopes", "records", "without_vector", "compared", "blocks", "split", "pairs", "audited"),
-        *("missed_estimate", "retention_rules", "over_the_blast_radius"),
+        *("scopes", "records", "episodes", "without_vector", "compared", "blocks", "split", "pairs", "audited"),
+        *("missed_estimate", "retention_rules", "over_the_blast_radius", "asked"),
     )
     summed: Counter[str] = sum((one.figures for one in passes), Counter())
-    kept = ("new", "again", "approved", "stale", "done", "refused")
+    kept = ("new", "again", "approved", "stale", "done", "refused", "held_back")
     return {
         **{name: summed[name] for name in names},
         **{name: counts[name] for name in kept},

@@ -16,17 +16,19 @@ from typing import Final, TypeVar
 
 from django.db import connection
 from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.functions import Coalesce
 
 from consolidation import review
 from consolidation.models import OPEN, Operation, OperationSource, Plan, PlanItem
-from consolidation.operations import Kind, Proposal, State
-from observations.models import Event, Observation
+from consolidation.operations import OF_EPISODES, Kind, Proposal, State
+from observations.models import Episode, Event, Observation
 
 Pair = tuple[int, int]
 Version = tuple[int, str]  # version and content hash of a source
 _Item = TypeVar("_Item")
 
-PLANNED_KINDS: Final = (Kind.MERGE, Kind.SUPERSEDE, Kind.PRUNE)  # what a plan makes; the others come by request
+# What a plan makes; an alias and a forget come by request.
+PLANNED_KINDS: Final = (Kind.MERGE, Kind.SUPERSEDE, Kind.PRUNE, Kind.ARCHIVE, Kind.PROMOTE, Kind.COMPACT)
 _REFUSED: Final = (State.REJECTED, State.UNDONE, State.DISTINCT)
 _UNFINISHED: Final = (*OPEN, State.FAILED)
 _LOCK_SPACE: Final = 0x5062 << 40  # our corner of PostgreSQL's advisory locks, beside the store's
@@ -39,24 +41,45 @@ class Settled:
 
     rejected: Mapping[Kind, frozenset[Pair]]  # pairs of refused operations that nothing changed about
     reserved: frozenset[int]  # rows of approved operations that wait to be applied
+    reserved_turns: frozenset[int] = frozenset()  # episodes of such operations
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """How the sources stood when they were read."""
+
+    rows: Mapping[int, Version]  # observations
+    turns: Mapping[int, Version]  # episodes
+
+    def of(self, source: OperationSource) -> Version | None:
+        """Version and content hash of a source; None when it was not read."""
+        known = self.rows if source.observation_id else self.turns
+        return known.get(source.row_id)
+
+    def under(self, proposal: Proposal) -> list[Version]:
+        """Those of a proposal's sources, in order."""
+        known = self.turns if proposal.of_episodes else self.rows
+        return [known[source] for source in proposal.sources]
 
 
 def settled(*, scope_id: int, policy_hash: str, now: datetime) -> Settled:
     """The decisions that stand in a scope: nothing about their sources or the policy changed since. Two queries."""
     rejected: defaultdict[Kind, set[Pair]] = defaultdict(set)
     reserved: set[int] = set()
+    turns: set[int] = set()
     decided = list(_latest(scope_id).filter(status__in=(State.REJECTED, State.UNDONE, State.APPROVED)))
     sources = _sources(decided)
     for operation in decided:
         rows = sources[operation.pk]
         if operation.policy_hash != policy_hash or any(_moved(row, operation) for row in rows):
             continue
-        ids = sorted(row.observation_id for row in rows if row.observation_id is not None)
+        ids = sorted(row.row_id for row in rows)
         if operation.status != State.APPROVED:
             rejected[Kind(operation.kind)].update(combinations(ids, 2))
         elif not review.expired(operation, now=now):
-            reserved.update(ids)
-    return Settled({kind: frozenset(pairs) for kind, pairs in rejected.items()}, frozenset(reserved))
+            (turns if operation.kind in OF_EPISODES else reserved).update(ids)
+    pairs_of = {kind: frozenset(pairs) for kind, pairs in rejected.items()}
+    return Settled(pairs_of, frozenset(reserved), frozenset(turns))
 
 
 def _latest(scope_id: int) -> QuerySet[Operation]:
@@ -71,7 +94,11 @@ def _sources(operations: Iterable[Operation]) -> Mapping[int, list[OperationSour
     found: defaultdict[int, list[OperationSource]] = defaultdict(list)
     for part in _batches(operation.pk for operation in operations):
         rows = OperationSource.objects.filter(operation__in=part).order_by("operation_id", "position")
-        for row in rows.annotate(now_at=F("observation__version"), now_hash=F("observation__content_hash")):
+        standing = {
+            "now_at": Coalesce(F("observation__version"), F("episode__version")),
+            "now_hash": Coalesce(F("observation__content_hash"), F("episode__content_hash")),
+        }
+        for row in rows.annotate(**standing):
             found[row.operation_id].append(row)
     return found
 
@@ -106,30 +133,41 @@ class _Decided:
     counts: Counter[str] = field(default_factory=Counter)
 
 
+def take_turns(*, scope_id: int) -> None:
+    """Two planners of one scope take turns from here to the end of the transaction. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_SPACE + scope_id])
+
+
+def known_ids(*, scope_id: int) -> frozenset[str]:
+    """Ids of the operations of a scope that plans made, but for those gone stale: what asks nothing new. One query."""
+    return frozenset(_latest(scope_id).exclude(status=State.STALE).values_list("op_id", flat=True))
+
+
 def keep(
     *,
     plan: Plan,
     scope_id: int,
     proposals: Sequence[Proposal],
-    versions: Mapping[int, Version],
+    versions: Versions,
     policy_hash: str,
-    reserved: frozenset[int],
+    settled: Settled,
+    unfinished: frozenset[Kind],
     by: str,
     position: int,
 ) -> Counter[str]:
     """Store one scope's part of a plan inside the caller's transaction, from a position on.
 
-    `versions` are those of the sources as they were read. Returns how many operations are `new`, planned `again`, went
-    `stale`, were `done` or `refused` before. Two planners of one scope take turns here.
+    `versions` are those of the sources as they were read; kinds that could not be planned to the end are `unfinished`,
+    and what stands of them stays. Returns how many operations are `new`, planned `again`, went
+    `stale`, were `done` or `refused` before. `take_turns` comes first.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_SPACE + scope_id])
     known = _known(scope_id, proposals)
     sources = _sources(known.values())
     decided = _Decided()
     for proposal in proposals:
         _decide(proposal, known.get(proposal.id), sources, versions, policy_hash, decided)
-    _sweep(known, sources, decided, reserved)
+    _sweep(known, sources, decided, settled, unfinished)
     decided.counts["stale"] = _go_stale(scope_id, decided.stale, by)
     _save(plan, scope_id, decided, versions, position)
     return decided.counts
@@ -148,7 +186,7 @@ def _decide(
     proposal: Proposal,
     known: Operation | None,
     sources: Mapping[int, list[OperationSource]],
-    versions: Mapping[int, Version],
+    versions: Versions,
     policy_hash: str,
     decided: _Decided,
 ) -> None:
@@ -172,18 +210,21 @@ def _changed(
     proposal: Proposal,
     operation: Operation,
     rows: Sequence[OperationSource],
-    versions: Mapping[int, Version],
+    versions: Versions,
     policy_hash: str,
 ) -> str:
     """What is different from when the operation was planned or decided; empty when nothing is."""
     if operation.policy_hash != policy_hash:
         return "the policy changed"
-    if any(versions.get(row.observation_id or 0) != _expected(row, operation) for row in rows):
+    if any(versions.of(row) != _expected(row, operation) for row in rows):
         return "its sources changed"
     if operation.status in _REFUSED:
         return ""  # a refusal stands whatever the figures are now
     then = (operation.approval, operation.skipped_reason, operation.keeper_id, operation.product, operation.reason)
     now = (proposal.approval, proposal.skipped_reason, proposal.keeper, proposal.product, proposal.reason)
+    said = (operation.text, operation.claim_subject, operation.claim_predicate, operation.claim_object)
+    if said != (proposal.text, *proposal.key):
+        return "it says something else"
     return "" if then == now else "it is proposed differently"
 
 
@@ -191,20 +232,27 @@ def _sweep(
     known: Mapping[str, Operation],
     sources: Mapping[int, list[OperationSource]],
     decided: _Decided,
-    reserved: frozenset[int],
+    settled: Settled,
+    unfinished: frozenset[Kind],
 ) -> None:
     """Approved operations stay in the plan; every other unfinished one that is not proposed any more goes stale."""
     proposed = {operation.op_id for operation in decided.items}
     for operation in sorted(known.values(), key=lambda row: row.pk):
         if operation.op_id in proposed or operation.status not in _UNFINISHED:
             continue
-        ids = {row.observation_id or 0 for row in sources[operation.pk]}
-        if operation.status == State.APPROVED and ids <= reserved:
+        ids = {row.row_id for row in sources[operation.pk]}
+        of_episodes = operation.kind in OF_EPISODES
+        waiting = settled.reserved_turns if of_episodes else settled.reserved
+        if operation.status == State.APPROVED and ids <= waiting:
             decided.counts["approved"] += 1
             decided.items.append(operation)
             continue
-        rows = {row.pk: row for row in Observation.objects.filter(pk__in=ids)}
+        rows = (Episode if of_episodes else Observation).objects.in_bulk(ids)
         moved = review.changes(operation=operation, sources=sources[operation.pk], rows=rows)
+        if not moved and operation.kind in unfinished:
+            decided.counts["again"] += 1
+            decided.items.append(operation)
+            continue
         decided.stale[operation.pk] = "; ".join(moved) or "no longer proposed"
 
 
@@ -250,32 +298,44 @@ def _operation(proposal: Proposal, generation: int, policy_hash: str) -> Operati
         keeper_id=proposal.keeper,
         product=dict(proposal.product),
         signals=dict(proposal.signals),
+        text=proposal.text,
+        claim_subject=proposal.key[0],
+        claim_predicate=proposal.key[1],
+        claim_object=proposal.key[2],
         n_sources=len(proposal.sources),
         policy_hash=policy_hash,
     )
 
 
-def _save(plan: Plan, scope_id: int, decided: _Decided, versions: Mapping[int, Version], position: int) -> None:
+def _save(plan: Plan, scope_id: int, decided: _Decided, versions: Versions, position: int) -> None:
     """New operations with their sources, and the plan's items. Sources and items go in as arrays: a plan has many."""
     new = [operation for operation in decided.items if operation.op_id in decided.new]
     Operation.objects.bulk_create(new, batch_size=_BATCH)
-    sources = [
-        (operation.pk, source, at, *versions[source])
-        for operation in new
-        for at, source in enumerate(decided.new[operation.op_id].sources)
-    ]
+    for column, of_episodes in (("observation_id", False), ("episode_id", True)):
+        proposed = [(operation.pk, decided.new[operation.op_id]) for operation in new]
+        sources = [
+            (pk, source, at, *version)
+            for pk, proposal in proposed
+            if proposal.of_episodes is of_episodes
+            for at, (source, version) in enumerate(zip(proposal.sources, versions.under(proposal), strict=True))
+        ]
+        _insert_sources(scope_id, column, sources)
     items = [(operation.pk, at) for at, operation in enumerate(decided.items, start=position)]
     with connection.cursor() as cursor:
-        for rows in _batches(sources):
-            cursor.execute(
-                "INSERT INTO consolidation_operationsource"
-                " (scope_id, operation_id, observation_id, position, planned_version, planned_hash, prior_status)"
-                " SELECT %s, v.*, '' FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::int[], %s::text[]) AS v",
-                [scope_id, *map(list, zip(*rows, strict=True))],
-            )
         for part in _batches(items):
             cursor.execute(
                 "INSERT INTO consolidation_planitem (scope_id, plan_id, operation_id, position, opened_by)"
                 " SELECT %s, %s, v.*, '' FROM unnest(%s::bigint[], %s::int[]) AS v",
                 [scope_id, plan.pk, *map(list, zip(*part, strict=True))],
+            )
+
+
+def _insert_sources(scope_id: int, column: str, sources: Sequence[tuple[int, int, int, int, str]]) -> None:
+    with connection.cursor() as cursor:
+        for rows in _batches(sources):
+            cursor.execute(
+                f"INSERT INTO consolidation_operationsource (scope_id, operation_id, {column}, position,"  # noqa: S608
+                " planned_version, planned_hash, prior_status)"
+                " SELECT %s, v.*, '' FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::int[], %s::text[]) AS v",
+                [scope_id, *map(list, zip(*rows, strict=True))],
             )

@@ -277,7 +277,7 @@ def test_columns_hold_what_the_rows_hold_whatever_order_copy_gives() -> None:
     with transaction.atomic():
         store.add_observations(scope=within, claims=[bare], written_by=WrittenBy.IMPORT)
         store.move(scope_id=within.pk, ids=[rows[5].pk], to=Status.ARCHIVED)
-    read = planner.reading.columns(scope_id=within.pk, profile=HASHING)
+    read = planner.copying.columns(scope_id=within.pk, profile=HASHING)
     live = list(Observation.objects.active().in_scope(within).order_by("pk"))
     assert read.ids.tolist() == [row.pk for row in live]
     assert read.text_key.tolist() == [row.text_key for row in live]
