@@ -76,6 +76,12 @@ LEFT JOIN observations_lineage l ON l.scope_id = p.scope_id AND l.derived_id = p
   AND l.source_observation_id = o.id
 WHERE p.status = 'applied' AND p.kind IN ('merge', 'promote', 'compact') AND l.id IS NULL
 UNION
+SELECT 'ep_' || c.episode_id FROM consolidation_operation p
+JOIN consolidation_consumption c ON c.scope_id = p.scope_id AND c.operation_id = p.id AND c.episode_id IS NOT NULL
+LEFT JOIN observations_lineage l ON l.scope_id = p.scope_id AND l.derived_id = p.derived_id
+  AND l.source_episode_id = c.episode_id
+WHERE p.status = 'applied' AND l.id IS NULL
+UNION
 SELECT 'obs_' || o.id FROM observations_observation o
 JOIN observations_observation d ON d.scope_id = o.scope_id AND d.id = o.superseded_by_id
 WHERE d.status = 'retracted'
@@ -102,10 +108,15 @@ JOIN consolidation_operation p ON p.scope_id = c.scope_id AND p.id = c.operation
 JOIN observations_observation o ON o.scope_id = c.scope_id AND o.id = c.observation_id
 WHERE p.status <> 'applied' OR o.status = 'active'
 UNION
-SELECT 'obs_' || s.observation_id FROM consolidation_operation p
+SELECT 'ep_' || c.episode_id FROM consolidation_consumption c
+JOIN consolidation_operation p ON p.scope_id = c.scope_id AND p.id = c.operation_id
+JOIN observations_episode e ON e.scope_id = c.scope_id AND e.id = c.episode_id
+WHERE p.status <> 'applied' OR p.kind <> 'compact' OR e.status = 'active'
+UNION
+SELECT coalesce('obs_' || s.observation_id, 'ep_' || s.episode_id) FROM consolidation_operation p
 JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id
 LEFT JOIN consolidation_consumption c ON c.scope_id = p.scope_id AND c.operation_id = p.id
-  AND c.observation_id = s.observation_id
+  AND (c.observation_id = s.observation_id OR c.episode_id = s.episode_id)
 WHERE p.status = 'applied' AND c.id IS NULL AND s.applied_version > s.planned_version
   AND NOT p.decision ?| ARRAY['both', 'many_valued']
 """
@@ -157,14 +168,20 @@ WHERE (status IN ('active', 'retracted', 'quarantined') AND superseded_by_id IS 
 _JOURNAL = """
 WITH steps AS (
   SELECT t.*, row_number() OVER w AS step, lag(t.to_status) OVER w AS before, lead(t.id) OVER w IS NULL AS last
-  FROM observations_transition t WINDOW w AS (PARTITION BY t.scope_id, t.observation_id ORDER BY t.version)
+  FROM observations_transition t
+  WINDOW w AS (PARTITION BY t.scope_id, t.observation_id, t.episode_id ORDER BY t.version)
 ), broken AS (
-  SELECT scope_id, observation_id FROM steps
+  SELECT observation_id, episode_id FROM steps
   WHERE version <> step + 1
      OR (step = 1 AND from_status NOT IN ('active', 'quarantined'))
      OR (step > 1 AND from_status <> before)
 )
-SELECT DISTINCT 'obs_' || observation_id FROM broken
+SELECT DISTINCT coalesce('obs_' || observation_id, 'ep_' || episode_id) FROM broken
+UNION
+SELECT 'ep_' || e.id FROM observations_episode e
+LEFT JOIN steps s ON s.scope_id = e.scope_id AND s.episode_id = e.id AND s.last
+WHERE CASE WHEN s.id IS NULL THEN e.version <> 1 OR e.status NOT IN ('active', 'archived', 'erased')
+  ELSE (e.version, e.status) IS DISTINCT FROM (s.version, s.to_status) END
 UNION
 SELECT 'obs_' || o.id FROM observations_observation o
 LEFT JOIN steps s ON s.scope_id = o.scope_id AND s.observation_id = o.id AND s.last
@@ -212,6 +229,9 @@ JOIN observations_observation o ON o.scope_id = l.scope_id AND o.id = l.source_o
 WHERE {_RANK.format("d")} > {_RANK.format("o")}
 UNION
 SELECT 'obs_' || id FROM observations_observation
+WHERE derivation IN ('promote', 'compact') AND stated_by IN ('user', 'operator')
+UNION
+SELECT 'obs_' || id FROM observations_observation
 WHERE (derivation = 'promote' AND confidence > 0.6) OR (derivation IS NOT NULL AND confidence > 0.99)
 """  # noqa: S608 - made of constants
 
@@ -235,6 +255,12 @@ SELECT DISTINCT 'obs_' || l.derived_id FROM observations_lineage l
 JOIN observations_evidence v ON v.scope_id = l.scope_id AND v.observation_id = l.source_observation_id
 LEFT JOIN observations_evidence d ON d.scope_id = l.scope_id AND d.observation_id = l.derived_id
   AND d.source_uri = v.source_uri
+WHERE NOT l.imported AND d.id IS NULL
+UNION
+SELECT DISTINCT 'obs_' || l.derived_id FROM observations_lineage l
+JOIN observations_episode e ON e.scope_id = l.scope_id AND e.id = l.source_episode_id
+LEFT JOIN observations_evidence d ON d.scope_id = l.scope_id AND d.observation_id = l.derived_id
+  AND d.source_uri = e.source_uri
 WHERE NOT l.imported AND d.id IS NULL
 """
 
