@@ -1,5 +1,6 @@
 """The only door to a language model. No Django: the budget and the recorder are passed in."""
 
+from observations.llm.adapter import AnthropicCompleter
 from observations.llm.asking import (
     Answer,
     BudgetSpent,
@@ -16,20 +17,32 @@ from observations.llm.asking import (
     Unusable,
     Usage,
 )
+from observations.llm.calls import Budget, Call, Cost, Hold
+from observations.llm.pricing import DEFAULT_MODEL, Price
+from observations.llm.reading import find_quote, json_in
 
 __all__ = [
+    "DEFAULT_MODEL",
     "Answer",
+    "AnthropicCompleter",
+    "Budget",
     "BudgetSpent",
+    "Call",
     "Completer",
+    "Cost",
     "CutOff",
     "Denied",
+    "Hold",
     "ModelFailed",
     "NoModel",
     "Outcome",
+    "Price",
     "Refused",
     "Reply",
     "Request",
     "Unreachable",
     "Unusable",
     "Usage",
+    "find_quote",
+    "json_in",
 ]

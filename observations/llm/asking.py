@@ -19,6 +19,7 @@ class Answer(StrEnum):
     UNUSABLE = "unusable"  # an answer came, and it is not what was asked for
     UNREACHABLE = "unreachable"  # no connection, too slow, overloaded or limited after every retry
     DENIED = "denied"  # the endpoint refuses the request or the key: retrying cannot help
+    HELD = "held"  # no call: money put aside for a batch under way, and given back by a second row
 
 
 @dataclass(frozen=True, slots=True)

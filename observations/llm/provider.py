@@ -120,8 +120,14 @@ def has_no_batches(error: Exception) -> bool:
 
 
 def unseen(error: Exception, *, attempts: int) -> int:
-    """How many answers may have been made, and billed, without being seen: a timeout while reading ends nothing."""
-    return attempts if type(error.__cause__).__name__ == "ReadTimeout" else 0
+    """How many answers may have been made, and billed, without being read.
+
+    An attempt that is not waited for goes on at the other end; one that broke off while it was read was made.
+    """
+    if isinstance(error, JSONDecodeError):
+        return 1
+    kind, text = type(error.__cause__).__name__, str(error.__cause__)
+    return attempts if kind == "ReadTimeout" or "complete message body" in text else 0
 
 
 def failure(error: Exception, *, model: str) -> ModelFailed:

@@ -58,9 +58,7 @@ def json_in(text: str) -> Any:
         value = _parsed(text)
     except ValueError:
         return _only(_found(text))
-    if not isinstance(value, dict | list):
-        raise unusable(Unread.NO_JSON)
-    return _cleaned(value)
+    return _cleaned(_object_or_list(value))
 
 
 def _found(text: str) -> Iterator[Any]:
@@ -68,7 +66,7 @@ def _found(text: str) -> Iterator[Any]:
     fences, prose = _split(text)
     for block in fences:
         try:
-            yield _parsed(block)
+            yield _object_or_list(_parsed(block))
         except ValueError:
             raise unusable(_flaw(block)) from None
     yield from _bare(prose, fenced=bool(fences))
@@ -92,6 +90,12 @@ def _parsed(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_not_finite, parse_float=_finite)
     except RecursionError:
         raise unusable(Unread.TOO_DEEP) from None
+
+
+def _object_or_list(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        raise unusable(Unread.NO_JSON)
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -132,7 +136,7 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*\r?")
 # What begins an object or list that cannot be prose.
 _BEGINS = re.compile(r'\{\s*"|\[\s*(?:\{\s*["}]|"|\[\s*["{\[])')
 _BRACKET = re.compile(r"[\[{]")
-_STEP = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|[\[\]{}]')  # an unclosed string ends with its line; never goes back
+_STEP = re.compile(r'"(?:[^"\\\n]|\\.)*+("?)|[\[\]{}]')  # an unclosed string ends with its line; never goes back
 _CLOSES: Final = {"[": "]", "{": "}"}
 
 
@@ -192,7 +196,10 @@ def _end(text: str, start: int) -> tuple[int, Unread | None]:
         mark = step[0]
         if mark in _CLOSES:
             open_brackets.append(_CLOSES[mark])
-        elif mark[0] != '"' and open_brackets.pop() != mark:
+        elif mark[0] == '"':
+            if not step[1] and text[step.end() :].strip():
+                return start, Unread.BROKEN
+        elif open_brackets.pop() != mark:
             return start, Unread.BROKEN
         if len(open_brackets) > MAX_DEPTH:
             return start, Unread.TOO_DEEP
