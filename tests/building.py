@@ -13,8 +13,8 @@ from consolidation.models import Operation, OperationSource, Plan, PlanItem, Pol
 from consolidation.operations import Approval, Json, Kind, Proposal
 from observations import store
 from observations.embedding import embedder
-from observations.models import Observation, Scope
-from observations.records import Claim, EvidenceRef, StatedBy, WrittenBy
+from observations.models import Episode, Observation, Scope
+from observations.records import Claim, EvidenceRef, Outcome, StatedBy, Turn, WrittenBy
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 _numbers = count(1)
@@ -56,6 +56,37 @@ def observe(
     return Observation.objects.get(pk=written.id)
 
 
+def tell(
+    text: str,
+    *,
+    within: Scope,
+    speaker: str = "Ana",
+    role: str = "",
+    session: str = "",
+    root: str = "",
+    happened_at: datetime | None = None,
+    outcome: Outcome = Outcome.UNKNOWN,
+) -> Episode:
+    """One episode, verbatim, its own witness unless a root source is given."""
+    number = next(_numbers)
+    turn = Turn(
+        text=text,
+        external_id=f"e{number}",
+        speaker=speaker,
+        role=role,
+        session=session,
+        seq=number,
+        happened_at=happened_at or LONG_AGO + timedelta(minutes=number),
+        source_uri=f"test://turn/{number}",
+        root_source=root,
+        outcome=outcome,
+    )
+    with transaction.atomic():
+        [written] = store.add_episodes(scope=within, turns=[turn])
+    assert written.id is not None
+    return Episode.objects.get(pk=written.id)
+
+
 def embed(ids: Sequence[int], *, within: Scope) -> None:
     """Vectors of the hashing embedder for these rows."""
     model = embedder("hashing")
@@ -70,13 +101,15 @@ def embed(ids: Sequence[int], *, within: Scope) -> None:
 
 def propose(
     kind: Kind,
-    sources: Sequence[Observation],
+    sources: Sequence[Observation] | Sequence[Episode],
     *,
     approval: Approval = Approval.AUTO,
     keeper: Observation | None = None,
     product: dict[str, Json] | None = None,
     skipped_reason: str = "",
     plan: Plan | None = None,
+    text: str = "",
+    key: tuple[str, str, str] = ("", "", ""),
 ) -> Operation:
     """An operation stored as the planner stores one, in a plan of its own unless one is given."""
     within = sources[0].scope
@@ -89,30 +122,18 @@ def propose(
         skipped_reason=skipped_reason,
         keeper=keeper.pk if keeper else (sources[0].pk if kind == Kind.MERGE else None),
         product=product or {},
+        text=text,
+        key=key,
     )
     with transaction.atomic():
-        operation = Operation.objects.create(
-            op_id=proposal.id,
-            generation=1 + Operation.objects.filter(scope=within, op_id=proposal.id).count(),
-            input_key=proposal.input_key,
-            scope=within,
-            kind=kind,
-            approval=approval,
-            status=proposal.state,
-            reason=proposal.reason,
-            skipped_reason=skipped_reason,
-            score=proposal.score,
-            keeper_id=proposal.keeper,
-            product=dict(proposal.product),
-            n_sources=len(sources),
-            policy_hash=Policy.objects.effective(scope=within.name).hash,
-        )
-        rows = Observation.objects.filter(pk__in=proposal.sources).order_by("pk")
+        operation = _stored(proposal, within)
+        rows: list[Observation | Episode] = sorted(sources, key=lambda each: each.pk)
         for position, row in enumerate(rows):
             OperationSource.objects.create(
                 scope=within,
                 operation=operation,
-                observation=row,
+                observation=row if isinstance(row, Observation) else None,
+                episode=row if isinstance(row, Episode) else None,
                 position=position,
                 planned_version=row.version,
                 planned_hash=row.content_hash,
@@ -120,3 +141,26 @@ def propose(
         plan = plan or Plan.objects.create(pattern=within.name, requested_by="test", trigger="command")
         PlanItem.objects.create(scope=within, plan=plan, operation=operation, position=plan.items.count())
     return operation
+
+
+def _stored(proposal: Proposal, within: Scope) -> Operation:
+    return Operation.objects.create(
+        op_id=proposal.id,
+        generation=1 + Operation.objects.filter(scope=within, op_id=proposal.id).count(),
+        input_key=proposal.input_key,
+        scope=within,
+        kind=proposal.kind,
+        approval=proposal.approval,
+        status=proposal.state,
+        reason=proposal.reason,
+        skipped_reason=proposal.skipped_reason,
+        score=proposal.score,
+        keeper_id=proposal.keeper,
+        product=dict(proposal.product),
+        text=proposal.text,
+        claim_subject=proposal.key[0],
+        claim_predicate=proposal.key[1],
+        claim_object=proposal.key[2],
+        n_sources=len(proposal.sources),
+        policy_hash=Policy.objects.effective(scope=within.name).hash,
+    )
