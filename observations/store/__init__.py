@@ -8,7 +8,7 @@ Nothing is overwritten: a change is a new row and a move of the old one, which P
 from observations.normalise import key64
 from observations.store.adding import Fate, Written, add_episodes, add_observations, adopt_lineage, replace
 from observations.store.drafting import content_hash
-from observations.store.keys import copy_key
+from observations.store.keys import MAX_ATTEMPTS, KeyNotGiven, adopt_keys, copy_key, put_keys, withdraw_key
 from observations.store.moving import (
     Derived,
     Prior,
@@ -26,13 +26,16 @@ from observations.store.vectors import EMBED, put_embeddings
 
 __all__ = [
     "EMBED",
+    "MAX_ATTEMPTS",
     "Derived",
     "Fate",
+    "KeyNotGiven",
     "Prior",
     "ScopeNameRefused",
     "Written",
     "add_episodes",
     "add_observations",
+    "adopt_keys",
     "adopt_lineage",
     "ask_for_vectors",
     "content_hash",
@@ -47,8 +50,10 @@ __all__ = [
     "move_episodes",
     "open_scope",
     "put_embeddings",
+    "put_keys",
     "replace",
     "restore",
     "set_validity",
+    "withdraw_key",
     "write_derived",
 ]
