@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import connection
+from django.db import connection, transaction
 
 from consolidation import invariants, review, runner
 from consolidation.models import Operation
 from consolidation.operations import Approval, Kind
-from observations.models import Observation
+from observations import store
+from observations.models import Episode, Observation
+from observations.records import Turn
 from tests.building import LONG_AGO, observe, propose, scope
 from tests.conftest import empty_the_store
 
@@ -24,12 +26,23 @@ PARTS = {
           o.produced_by)
         FROM observations_observation o LEFT JOIN observations_observation s ON s.id = o.superseded_by_id""",
     "evidence": """
-        SELECT jsonb_build_array(o.external_id, e.source_uri, e.root_source)
+        SELECT jsonb_build_array(o.external_id, e.source_uri, e.root_source, e.quote)
         FROM observations_evidence e JOIN observations_observation o ON o.id = e.observation_id""",
     "lineage": """
-        SELECT jsonb_build_array(d.external_id, s.external_id, l.derivation, l.operation)
+        SELECT jsonb_build_array(d.external_id, s.external_id, t.external_id, l.derivation, l.operation)
         FROM observations_lineage l JOIN observations_observation d ON d.id = l.derived_id
-        JOIN observations_observation s ON s.id = l.source_observation_id""",
+        LEFT JOIN observations_observation s ON s.id = l.source_observation_id
+        LEFT JOIN observations_episode t ON t.id = l.source_episode_id""",
+    "episode": "SELECT jsonb_build_array(external_id, text, status, version) FROM observations_episode",
+    "journal of episodes": """
+        SELECT jsonb_build_array(e.external_id, t.from_status, t.to_status, t.version, t.cause)
+        FROM observations_transition t JOIN observations_episode e ON e.id = t.episode_id""",
+    "alias": "SELECT jsonb_build_array(subject, name, operation, removed_at IS NULL) FROM consolidation_alias",
+    "cardinality": """
+        SELECT jsonb_build_array(predicate, holds, operation, withdrawn_at IS NULL) FROM consolidation_cardinality""",
+    "given key": """
+        SELECT jsonb_build_array(o.external_id, g.state, g.predicate, g.sp_key)
+        FROM observations_givenkey g JOIN observations_observation o ON o.id = g.observation_id""",
     "vector": """
         SELECT jsonb_build_array(o.external_id, e.vector::text, e.active)
         FROM observations_embedding e JOIN observations_observation o ON o.id = e.observation_id""",
@@ -40,8 +53,9 @@ PARTS = {
         SELECT jsonb_build_array(op_id, status, decided_by, generation, applied_by, undone_by)
         FROM consolidation_operation""",
     "consumed": """
-        SELECT jsonb_build_array(o.external_id, p.op_id) FROM consolidation_consumption c
-        JOIN observations_observation o ON o.id = c.observation_id
+        SELECT jsonb_build_array(o.external_id, e.external_id, p.op_id) FROM consolidation_consumption c
+        LEFT JOIN observations_observation o ON o.id = c.observation_id
+        LEFT JOIN observations_episode e ON e.id = c.episode_id
         JOIN consolidation_operation p ON p.id = c.operation_id""",
     "event": "SELECT jsonb_build_array(subject, action, actor, generation) FROM observations_event",
     "verdict": """
@@ -147,6 +161,56 @@ def prune() -> int:
     return operation.pk
 
 
+def many_values() -> int:
+    """A contradiction of two that is none: the predicate holds several values at once."""
+    operation = propose(Kind.SUPERSEDE, rows(2, same=False), approval=Approval.NEEDS_HUMAN)
+    decision = review.Decision(many_valued=True)
+    review.approve(operation=operation, by="reviewer", decision=decision, reason="it has two seats")
+    return operation.pk
+
+
+def turns(count: int = 3) -> list[Episode]:
+    """Fresh episodes of one scope, in an empty store, that are the same world every time."""
+    empty_the_store()
+    within = scope()
+    said = LONG_AGO + timedelta(days=1)
+    texts = [f"Day {number}: the relay in rack 4 was restarted" for number in range(count)]
+    with transaction.atomic():
+        store.add_episodes(
+            scope=within,
+            turns=[
+                Turn(text=text, external_id=f"e{number}", seq=number, happened_at=said, source_uri=f"t://{number}")
+                for number, text in enumerate(texts)
+            ],
+        )
+    return list(Episode.objects.order_by("pk"))
+
+
+def promote() -> int:
+    """A fact that three episodes agree on."""
+    episodes = turns()
+    product = {"discriminator": "d.0", "support": [[turn.pk, 7, 26] for turn in episodes], "confidence": 0.6}
+    return propose(Kind.PROMOTE, episodes, product=product, text="The relay is restarted daily", key=KEY).pk
+
+
+def compact() -> int:
+    """A summary of three episodes."""
+    return propose(Kind.COMPACT, turns(), text="The relay in rack 4 was restarted on days 0, 1 and 2.").pk
+
+
+def alias() -> int:
+    """Two subjects that a person says are one, approved."""
+    operation = propose(
+        Kind.ALIAS,
+        rows(2),
+        approval=Approval.NEEDS_HUMAN,
+        key=("relay four", "is", "relay"),
+        product={"discriminator": "a"},
+    )
+    review.approve(operation=operation, by="reviewer", reason="one machine, two labels")
+    return operation.pk
+
+
 def applied(build: Callable[[], int]) -> Callable[[], int]:
     """The same world after the application, for undo."""
 
@@ -158,7 +222,17 @@ def applied(build: Callable[[], int]) -> Callable[[], int]:
     return build_and_apply
 
 
-KINDS = {"merge": merge, "supersede": supersede, "right claim": right_claim, "archive": archive, "prune": prune}
+KINDS = {
+    "merge": merge,
+    "supersede": supersede,
+    "right claim": right_claim,
+    "many values": many_values,
+    "archive": archive,
+    "prune": prune,
+    "promote": promote,
+    "compact": compact,
+    "alias": alias,
+}
 SCENARIOS = [
     *(Scenario(f"apply {name}", build, apply) for name, build in KINDS.items()),
     *(Scenario(f"undo {name}", applied(build), undo) for name, build in KINDS.items()),

@@ -204,9 +204,14 @@ def test_the_database_refuses_a_compaction_that_left_an_episode_in_the_reads(wit
     """PA006: half a compaction cannot be committed, whoever writes it."""
     episodes = turns(within)
     operation = compaction(episodes)
-    with pytest.raises(DatabaseError, match="moved 2 sources and consumed 3"), transaction.atomic():
-        assert runner.apply(operation=operation, by="ines").outcome is Outcome.APPLIED
-        store.move_episodes(scope_id=within.pk, ids=[episodes[0].pk], to=Status.ACTIVE)
+
+    def half() -> None:
+        with transaction.atomic():
+            assert runner.apply(operation=operation, by="ines").outcome is Outcome.APPLIED
+            store.move_episodes(scope_id=within.pk, ids=[episodes[0].pk], to=Status.ACTIVE)
+
+    with pytest.raises(DatabaseError, match="moved 2 sources and consumed 3"):
+        half()
     operation.refresh_from_db()
     assert operation.status == State.PLANNED
 
