@@ -21,7 +21,7 @@ from tests.acceptance.boundaries import Side, run_in_child
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FEWEST_BOUNDARIES = 30  # of one scenario, before and after counted; a smaller number means that the count itself broke
+FEWEST_BOUNDARIES = 26  # of one scenario, before and after counted; a smaller number means that the count itself broke
 
 
 def _examine(scenario: world.Scenario, *, invariants: bool = True) -> Iterator[tuple[str, Side, str]]:
