@@ -44,7 +44,7 @@ class Lacking:
     def has(self) -> dict[str, str]:
         """The parts its writer gave."""
         parts = zip(PARTS, (self.subject, self.predicate, self.object), strict=True)
-        return {name: part for name, part in parts if key_part(part)}
+        return {name: part for name, part in parts if part}
 
 
 class Verdict(StrEnum):

@@ -7,6 +7,8 @@ from __future__ import annotations
 from celery import shared_task
 
 from observations import ingest, outbox
+from observations.llm import Answer
+from observations.models import Scope
 
 EMBED = "embed"
 
@@ -35,3 +37,23 @@ def embed(scope_id: int, first: int, last: int) -> str:
 def _embed(job: outbox.Job) -> str:
     done = ingest.embed_missing(scope_id=job.scope, first=job.number("first"), last=job.number("last"))
     return f"{done} vectors" if done else outbox.ALREADY_DONE
+
+
+@shared_task(ignore_result=True)
+def give_keys(scope_id: int) -> str:
+    """Ask a model for the keys that a scope's observations lack. Nothing sends it by itself: a scope's owner does."""
+    return outbox.perform(task=ingest.GIVE_KEYS, scope_id=scope_id, key="after 0", payload={"after": 0})
+
+
+@outbox.handles(ingest.GIVE_KEYS)
+def _give_keys(job: outbox.Job) -> str:
+    """One group of observations; the next is asked for when there are more, because a job has nine minutes."""
+    scope = Scope.objects.get(pk=job.scope)
+    report = ingest.give_keys(scope=scope, limit=ingest.AT_ONCE, after=job.number("after"))
+    if report.failure in (Answer.NO_MODEL, Answer.DENIED):
+        raise outbox.Hopeless(report.not_run)
+    if report.failure is not None:  # the budget of the day, an outage: what was given stays
+        raise outbox.NotYet(report.not_run)
+    if report.left:
+        ingest.keys_later(scope=scope, after=report.last)
+    return f"{report.given} keys for {report.asked} observations" if report.asked else outbox.ALREADY_DONE

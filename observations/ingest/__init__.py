@@ -2,16 +2,32 @@
 
 from observations.ingest.exporting import export_lines
 from observations.ingest.importing import ImportReport, ImportStopped, import_lines
+from observations.ingest.keying import (
+    AT_ONCE,
+    GIVE_KEYS,
+    KeysReport,
+    give_keys,
+    keys_later,
+    lacking_keys,
+    withdraw_key,
+)
 from observations.ingest.lines import MAX_LINE
 from observations.ingest.vectors import embed_missing, embed_now, missing_vectors
 
 __all__ = [
+    "AT_ONCE",
+    "GIVE_KEYS",
     "MAX_LINE",
     "ImportReport",
     "ImportStopped",
+    "KeysReport",
     "embed_missing",
     "embed_now",
     "export_lines",
+    "give_keys",
     "import_lines",
+    "keys_later",
+    "lacking_keys",
     "missing_vectors",
+    "withdraw_key",
 ]
