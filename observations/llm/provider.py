@@ -17,6 +17,7 @@ from observations.llm.asking import Denied, ModelFailed, Unreachable, Unusable
 DEFAULT_URL: Final = "https://api.anthropic.com"  # passed on: the environment of the process must not choose another
 LONGEST_WAIT_SECONDS: Final = 20.0  # an endpoint that wants more before a retry counts as unreachable
 INTERRUPTS: Final = frozenset({"SoftTimeLimitExceeded"})  # Celery's: the task has to end, the question is not to blame
+NO_JSON: Final = (JSONDecodeError, UnicodeDecodeError, RecursionError)  # an answer came, and it cannot be read
 NO_BATCHES: Final = frozenset({404, 405, 501})  # how an endpoint says that it has no Message Batches
 _STATUS_OF: Final = {  # of the kinds of errors in the results of a batch
     "invalid_request_error": 400,
@@ -124,7 +125,7 @@ def unseen(error: Exception, *, attempts: int) -> int:
 
     An attempt that is not waited for goes on at the other end; one that broke off while it was read was made.
     """
-    if isinstance(error, JSONDecodeError):
+    if isinstance(error, NO_JSON):
         return 1
     kind, text = type(error.__cause__).__name__, str(error.__cause__)
     return attempts if kind == "ReadTimeout" or "complete message body" in text else 0
@@ -142,7 +143,7 @@ def failure(error: Exception, *, model: str) -> ModelFailed:
         )
     if isinstance(error, anthropic.APIConnectionError):
         return Unreachable("There is no connection to the model; check the network and ANTHROPIC_BASE_URL.")
-    if isinstance(error, JSONDecodeError | anthropic.APIResponseValidationError):
+    if isinstance(error, (*NO_JSON, anthropic.APIResponseValidationError)):
         return Unusable("What the endpoint sent is no message; check that ANTHROPIC_BASE_URL is a Messages API.")
     return Unreachable(f"The model could not be asked ({type(error).__name__}); run this again later.")
 
