@@ -1,4 +1,6 @@
-"""Who may do what: three groups, each with all that the one before has. In which scopes, ScopeAccess says."""
+"""Who may do what. Viewer, Reviewer and Operator each have all that the one before has; a Steward sets the rules that
+the others work by, and decides nothing. In which scopes, ScopeAccess says.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from django.apps import AppConfig, apps
 
 VIEWS: Final = (
     *(f"observations.view_{model}" for model in ("scope", "episode", "observation", "event", "outbox", "tombstone")),
-    *(f"consolidation.view_{model}" for model in ("plan", "operation", "pause", "policy", "verdict")),
+    *(f"consolidation.view_{model}" for model in ("plan", "operation", "pause", "policy", "verdict", "calibration")),
 )
 REVIEWS: Final = ("consolidation.review_operation",)
 OPERATES: Final = (
@@ -20,10 +22,12 @@ OPERATES: Final = (
         for what in ("view", "add")
     ),
 )
+STEERS: Final = ("consolidation.add_policy", "consolidation.change_policy", "consolidation.enable_calibration")
 GROUPS: Final = {
     "Viewer": VIEWS,
     "Reviewer": (*VIEWS, *REVIEWS),
     "Operator": (*VIEWS, *REVIEWS, *OPERATES),
+    "Steward": (*VIEWS, *STEERS),
 }
 
 

@@ -6,6 +6,7 @@ A policy can only be stricter than the embedder's measured thresholds and the ap
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
@@ -35,7 +36,14 @@ def approval_of(kind: Kind) -> Approval:
 
 
 class PolicyError(ValueError):
-    """A policy holds a value that cannot be used; the message names the field and what it may be."""
+    """A policy holds a value that cannot be used; the message names the field and what it may be.
+
+    `field` is the field at fault, "pattern" for where it should hold, or empty for the policy as a whole.
+    """
+
+    def __init__(self, sentence: str, *, field: str = "") -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 class Trigger(StrEnum):
@@ -58,9 +66,13 @@ class Retention:
     def __post_init__(self) -> None:
         """Refuse what would let a schedule remove a user's word, or everything at once."""
         if self.stated_by is StatedBy.USER:
-            raise PolicyError("retention cannot name stated_by 'user': what a user wrote leaves on request only.")
+            raise PolicyError(
+                "retention cannot name stated_by 'user': what a user wrote leaves on request only.", field="retention"
+            )
         if not 1 <= self.older_than_days <= 36_500:
-            raise PolicyError("retention.older_than_days must be a whole number from 1 to 36500.")
+            raise PolicyError(
+                "retention.older_than_days must be a whole number from 1 to 36500.", field="retention.older_than_days"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +122,14 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Refuse figures outside their range, whichever way the policy was made."""
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise PolicyError(f"{name} must be from {low} to {high}, not {value}.")
+        for name in RANGES:
+            _in_range(name, getattr(self, name))
         if self.auto_support <= self.min_support:
-            raise PolicyError("auto_support must be larger than min_support: between them a person is asked.")
+            sentence = "auto_support must be larger than min_support: between them a person is asked."
+            raise PolicyError(sentence, field="auto_support")
         if both := set(map(key_part, self.single_valued)) & set(map(key_part, self.many_valued)):
-            raise PolicyError(f"{min(both)!r} cannot hold one value and many: leave it out of one list.")
+            sentence = f"{min(both)!r} cannot hold one value and many: leave it out of one list."
+            raise PolicyError(sentence, field="many_valued")
 
     def merge_threshold(self, *, measured: float) -> float:
         """The cosine at which a merge may be automatic: the embedder's measured one, or the policy's when higher."""
@@ -143,11 +155,23 @@ class Policy:
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> Policy:
         """A policy from JSON; what is left out keeps its default. Raises PolicyError with one sentence per fault."""
+        if not isinstance(values, Mapping):
+            raise PolicyError("a policy must be an object with a value per field.")
         _refuse_unknown(values, {item.name for item in fields(cls)}, "policy")
-        read: dict[str, object] = {}
-        for name, value in values.items():
-            read[name] = _read(name, value)
-        return cls(**read)  # type: ignore[arg-type]  # every field was read as its type
+        return cls(**{name: _read(name, value) for name, value in values.items()})  # type: ignore[arg-type]
+
+    @classmethod
+    def salvaged(cls, values: Mapping[str, Json]) -> Policy:
+        """What can be read of a policy that cannot be read whole, the rest at its default: for the form that repairs
+        it.
+        """
+        known = {item.name for item in fields(cls)}
+        wrong = faults(values)
+        kept = {name: value for name, value in values.items() if name in known and name not in wrong}
+        try:
+            return cls.from_dict(kept)
+        except PolicyError:  # two fields that do not go together
+            return cls()
 
     def value_count(self, predicate: str) -> str:
         """What the policy says of a predicate: "one", "many", or "" where it says nothing. The words are normalised."""
@@ -156,7 +180,7 @@ class Policy:
         return "one" if predicate in map(key_part, self.single_valued) else ""
 
 
-_RANGES: Final[dict[str, tuple[float, float]]] = {
+RANGES: Final[dict[str, tuple[float, float]]] = {
     "keep_days": (0, 36_500),
     "every_records": (1, 1_000_000),
     "t_merge": (0.5, 1.0),
@@ -185,6 +209,42 @@ _OPTIONAL: Final = frozenset({"t_merge", "review_budget"})
 _FLAGS: Final = frozenset({"merge", "promote", "compact", "archive", "prune", "unattended"})
 
 
+def faults(values: Mapping[str, Json]) -> dict[str, str]:
+    """A sentence for every field of a policy as JSON that cannot be used, by field; empty when `from_dict` reads it."""
+    known = {item.name for item in fields(Policy)}
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        try:
+            _refuse_unknown({name: value}, known, "policy")
+            _in_range(name, _read(name, value))
+        except PolicyError as fault:
+            found[name] = str(fault)
+    if not found:  # what no field says alone
+        try:
+            Policy.from_dict(values)
+        except PolicyError as fault:
+            found[fault.field] = str(fault)
+    return found
+
+
+def refuse_below(*, t_merge: float | None, measured: float, embedder: str) -> None:
+    """Raises PolicyError for a merge threshold under the one that was measured for the embedder (R42)."""
+    if t_merge is not None and t_merge < measured:
+        raise PolicyError(
+            f"t_merge {t_merge:g} is below {measured:g}, the threshold measured for {embedder}: raise it, or leave it "
+            "empty.",
+            field="t_merge",
+        )
+
+
+def _in_range(name: str, value: object) -> None:
+    if name not in RANGES or value is None:
+        return
+    low, high = RANGES[name]
+    if not isinstance(value, int | float) or not low <= value <= high:
+        raise PolicyError(f"{name} must be from {low} to {high}, not {value}.", field=name)
+
+
 def _read(name: str, value: Json) -> object:
     """One field's value as the policy holds it. Raises PolicyError."""
     if name in _OPTIONAL and value is None:
@@ -194,7 +254,8 @@ def _read(name: str, value: Json) -> object:
     if name in _NUMBERS or name == "t_merge":
         return _number(name, value)
     if name in ("mergeable", "untouchable"):
-        return tuple(_member(name, word, MemoryKind) for word in _list(name, value))
+        named = {_member(name, word, MemoryKind) for word in _list(name, value)}
+        return tuple(kind for kind in MemoryKind if kind in named)  # in one order: the same policy has one hash
     if name in ("single_valued", "many_valued"):
         return _predicates(name, value)
     if name == "trigger":
@@ -204,60 +265,62 @@ def _read(name: str, value: Json) -> object:
 
 def _list(name: str, value: Json) -> list[Json]:
     if isinstance(value, str) or not isinstance(value, list | tuple):
-        raise PolicyError(f"{name} must be a list.")
+        raise PolicyError(f"{name} must be a list.", field=name)
     return list(value)
 
 
 def _predicates(name: str, value: Json) -> tuple[str, ...]:
     words = _list(name, value)
     if not all(isinstance(word, str) and key_part(word) for word in words):
-        raise PolicyError(f"{name} must be a list of predicates, each a word or a few.")
-    return tuple(str(word) for word in words)
+        raise PolicyError(f"{name} must be a list of predicates, each a word or a few.", field=name)
+    return tuple(dict.fromkeys(str(word) for word in words))
 
 
 def _member(name: str, value: Json, enum: type[_Member]) -> _Member:
     if not isinstance(value, str) or value not in set(enum):
-        raise PolicyError(f"{name} may hold {', '.join(enum)}; {str(value)[:40]!r} is none of them.")
+        raise PolicyError(f"{name} may hold {', '.join(enum)}; {str(value)[:40]!r} is none of them.", field=name)
     return enum(value)
 
 
 def _refuse_unknown(values: Mapping[str, Json], known: set[str], what: str) -> None:
     unknown = sorted(set(values) - known)
     if unknown:
-        raise PolicyError(f"{what} has no field {unknown[0]!r}; it may have {', '.join(sorted(known))}.")
+        sentence = f"{what} has no field {unknown[0][:40]!r}; it may have {', '.join(sorted(known))}."
+        raise PolicyError(sentence, field=unknown[0])
 
 
 def _whole(name: str, value: Json) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise PolicyError(f"{name} must be a whole number.")
+        raise PolicyError(f"{name} must be a whole number.", field=name)
     return value
 
 
 def _number(name: str, value: Json) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PolicyError(f"{name} must be a number.")
+        raise PolicyError(f"{name} must be a number.", field=name)
     return float(value)
 
 
 def _flag(name: str, value: Json) -> bool:
     if not isinstance(value, bool):
-        raise PolicyError(f"{name} must be true or false.")
+        raise PolicyError(f"{name} must be true or false.", field=name)
     return value
 
 
 def _retention(value: Json) -> tuple[Retention, ...]:
     if isinstance(value, str) or not isinstance(value, list | tuple):
-        raise PolicyError("retention must be a list of rules; an empty list prunes nothing.")
+        raise PolicyError("retention must be a list of rules; an empty list prunes nothing.", field="retention")
     return tuple(_rule(rule) for rule in value)
 
 
 def _rule(value: Json) -> Retention:
     if not isinstance(value, Mapping):
-        raise PolicyError("each retention rule must be an object with stated_by and older_than_days.")
+        sentence = "each retention rule must be an object with stated_by and older_than_days."
+        raise PolicyError(sentence, field="retention")
     _refuse_unknown(value, {item.name for item in fields(Retention)}, "a retention rule")
     origin = value.get("stated_by")
     if not isinstance(origin, str) or origin not in set(StatedBy):
-        raise PolicyError(f"retention.stated_by must be one of {', '.join(StatedBy)}.")
+        raise PolicyError(f"retention.stated_by must be one of {', '.join(StatedBy)}.", field="retention.stated_by")
     return Retention(
         stated_by=StatedBy(origin),
         older_than_days=_whole("retention.older_than_days", value.get("older_than_days")),
@@ -267,6 +330,18 @@ def _rule(value: Json) -> Retention:
 
 
 # --- which policy holds for a scope ----------------------------------------------------------------------------------
+
+_PATH: Final = re.compile(r"[^\x01-\x1f*/\s]([^\x01-\x1f*]*[^\x01-\x1f*/\s])?")  # as the database checks scope names
+PATTERN_LENGTH: Final = 200
+
+
+def check_pattern(*, pattern: str) -> None:
+    """Raises PolicyError unless a pattern is '*', the name of a scope ('a/b'), or all below one ('a/*')."""
+    name = pattern.removesuffix("/*")
+    good = _PATH.fullmatch(name) and "//" not in name and pattern.isprintable() and len(pattern) <= PATTERN_LENGTH
+    if pattern != "*" and not good:
+        sentence = "pattern must be the name of a scope such as 'team/anna', 'team/*' for all below it, or '*' for all."
+        raise PolicyError(sentence, field="pattern")
 
 
 def matches(*, pattern: str, scope: str) -> bool:

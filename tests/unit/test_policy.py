@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from consolidation.operations import Approval, Json, Kind
-from consolidation.policy import Policy, PolicyError, Retention, approval_of, matches, most_specific
-from observations.records import StatedBy
+from consolidation.policy import (
+    RANGES,
+    Policy,
+    PolicyError,
+    Retention,
+    Trigger,
+    approval_of,
+    check_pattern,
+    faults,
+    matches,
+    most_specific,
+    refuse_below,
+)
+from observations.records import MemoryKind, StatedBy
 
 
 def test_the_default_policy_prunes_nothing_and_applies_nothing_by_itself() -> None:
-    """R32, R94."""
-    assert Policy().retention == ()
-    assert not Policy().unattended
+    """R32, R94: it merges what is near-identical and promotes; compacting, archiving and pruning are off."""
+    policy = Policy()
+    assert policy.retention == ()
+    assert not policy.unattended
+    assert policy.merge
+    assert policy.promote
+    assert (policy.compact, policy.archive, policy.prune) == (False, False, False)
+    assert policy.trigger is Trigger.MANUAL
 
 
 @pytest.mark.parametrize(
@@ -56,23 +75,43 @@ def test_a_policy_comes_back_from_its_json_with_the_same_hash() -> None:
     assert Policy.from_dict({}) == Policy()
 
 
+CHANGED: dict[str, Json] = {
+    **{name: not getattr(Policy(), name) for name in ("merge", "promote", "compact", "archive", "prune", "unattended")},
+    "mergeable": ["fact"],
+    "untouchable": ["identity"],
+    "keep_days": 30,
+    "retention": [{"stated_by": "tool", "older_than_days": 1}],
+    "trigger": "records",
+    "every_records": 20,
+    "t_merge": 0.96,
+    "block_cap": 100,
+    "cluster_cap": 4,
+    "confidence_cap": 0.9,
+    "chain_cap": 1,
+    "single_valued": ["lives in"],
+    "many_valued": ["likes"],
+    "min_support": 3,
+    "auto_support": 5,
+    "promoted_confidence": 0.5,
+    "session_hours": 4,
+    "max_compression": 5.0,
+    "compact_after_days": 60,
+    "archive_below": 0.2,
+    "decay_floor": 0.1,
+    "review_budget": None,
+    "blast_share": 0.2,
+    "blast_floor": 5,
+    "approval_ttl_hours": 1,
+    "grace_days": 1,
+}
+
+
 def test_every_field_takes_part_in_the_hash() -> None:
-    """An approval covers the policy as it was (D1)."""
-    changed = [
-        Policy(t_merge=0.96),
-        Policy(block_cap=100),
-        Policy(cluster_cap=4),
-        Policy(confidence_cap=0.9),
-        Policy(chain_cap=1),
-        Policy(many_values=5),
-        Policy(blast_share=0.2),
-        Policy(blast_floor=5),
-        Policy(approval_ttl_hours=1),
-        Policy(grace_days=1),
-        Policy(unattended=True),
-        Policy(retention=(Retention(stated_by=StatedBy.TOOL, older_than_days=1),)),
-    ]
-    assert len({policy.hash for policy in [Policy(), *changed]}) == len(changed) + 1 == len(Policy().to_dict()) + 1
+    """An approval covers the policy as it was (D1); a field without a line above fails here."""
+    base: dict[str, Json] = {"auto_support": 10}  # above every min_support
+    hashes = {name: Policy.from_dict({**base, name: value}).hash for name, value in CHANGED.items()}
+    assert set(hashes) == set(Policy().to_dict())
+    assert len({*hashes.values(), Policy.from_dict(base).hash}) == len(hashes) + 1
 
 
 @pytest.mark.parametrize(
@@ -122,6 +161,120 @@ def test_an_unknown_field_is_refused_by_name() -> None:
         Policy.from_dict({"tmerge": 0.9})
     with pytest.raises(PolicyError, match="a retention rule has no field 'age'"):
         Policy.from_dict({"retention": [{"stated_by": "tool", "older_than_days": 3, "age": 3}]})
+
+
+def test_every_fault_is_found_at_its_field() -> None:
+    """A form shows each sentence beside the field it is about, all of them at once."""
+    found = faults({"grace_days": 0, "t_merge": "high", "merge": 1, "block_cap": 20, "trigger": "daily", "blokc": 1})
+    assert found["grace_days"] == "grace_days must be from 1 to 3650, not 0."
+    assert found["t_merge"] == "t_merge must be a number."
+    assert found["merge"] == "merge must be true or false."
+    assert found["trigger"] == "trigger may hold manual, records, schedule; 'daily' is none of them."
+    assert found["blokc"].startswith("policy has no field 'blokc'")
+    assert "block_cap" not in found
+    assert faults(Policy().to_dict()) == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "sentence"),
+    [
+        ({"min_support": 3}, "auto_support", "auto_support must be larger than min_support"),
+        ({"single_valued": ["likes"], "many_valued": ["Likes"]}, "many_valued", "'likes' cannot hold one value and"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_found_at_one_of_them(
+    values: dict[str, Json], field: str, sentence: str
+) -> None:
+    found = faults(values)
+    assert list(found) == [field]
+    assert found[field].startswith(sentence)
+    with pytest.raises(PolicyError) as refused:
+        Policy.from_dict(values)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("name", sorted(RANGES))
+def test_a_figure_outside_its_range_names_its_field_and_both_ends(name: str) -> None:
+    low, high = RANGES[name]
+    for outside in (low - 1, high + 1):
+        values: dict[str, Any] = {name: outside}
+        with pytest.raises(PolicyError) as refused:
+            Policy(**values)
+        assert refused.value.field == name
+        assert str(refused.value) == f"{name} must be from {low} to {high}, not {outside}."
+
+
+def test_not_a_number_is_in_no_range() -> None:
+    with pytest.raises(PolicyError):
+        Policy(blast_share=float("nan"))
+
+
+def test_a_threshold_below_the_measured_one_is_refused_with_both_figures() -> None:
+    """R42: it could not take effect, so it is not stored either."""
+    with pytest.raises(PolicyError) as refused:
+        refuse_below(t_merge=0.9, measured=0.95, embedder="minilm")
+    assert refused.value.field == "t_merge"
+    assert str(refused.value) == (
+        "t_merge 0.9 is below 0.95, the threshold measured for minilm: raise it, or leave it empty."
+    )
+    for allowed in (None, 0.95, 0.99):
+        refuse_below(t_merge=allowed, measured=0.95, embedder="minilm")
+
+
+def test_the_same_kinds_in_another_order_are_the_same_policy() -> None:
+    """An approval must not go stale because a form sent its boxes in another order."""
+    one = Policy.from_dict({"mergeable": ["note", "fact", "fact"]})
+    assert one.mergeable == (MemoryKind.FACT, MemoryKind.NOTE)
+    assert one.hash == Policy.from_dict({"mergeable": ["fact", "note"]}).hash
+
+
+def test_what_can_be_read_of_a_broken_policy_is_kept_for_the_form_that_repairs_it() -> None:
+    broken: dict[str, Json] = {"prune": True, "grace_days": 0, "blokc_cap": 3, "t_merge": "high", "chain_cap": 1}
+    assert Policy.salvaged(broken) == Policy(prune=True, chain_cap=1)
+    assert Policy.salvaged({"min_support": 9}) == Policy()
+    assert Policy.salvaged({"chain_cap": 2}) == Policy(chain_cap=2)
+
+
+def test_a_policy_that_is_no_object_is_refused() -> None:
+    with pytest.raises(PolicyError, match="must be an object"):
+        Policy.from_dict(["merge"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pattern", ["*", "a", "team-a/u1", "team-a/*", "team a/Anna Ö", "a/b/c/*", "x" * 200])
+def test_a_pattern_is_a_scope_all_below_one_or_everything(pattern: str) -> None:
+    check_pattern(pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            "",
+            " ",
+            "/",
+            "/*",
+            "a/",
+            "/a",
+            "a//b",
+            "a//*",
+            "**",
+            "a*",
+            "*/a",
+            "a/*/b",
+            "a/**",
+            " a",
+            "a ",
+            "a\n",
+            "a\tb",
+        ),
+        *("x" * 201, "a\u202eb", "a\0b"),
+    ],
+)
+def test_any_other_pattern_is_refused_with_the_three_forms(pattern: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        check_pattern(pattern=pattern)
+    assert refused.value.field == "pattern"
+    assert "'team/anna', 'team/*' for all below it, or '*'" in str(refused.value)
 
 
 @pytest.mark.parametrize(
