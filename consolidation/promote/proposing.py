@@ -1,0 +1,204 @@
+"""Facts that survived, as operations: automatic from enough witnesses, for a person, or skipped (DESIGN 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from consolidation.operations import Approval, Json, Kind, Proposal, obs
+from consolidation.policy import Policy
+from consolidation.promote.asking import PROMPT_VERSION
+from consolidation.promote.checking import Checked, Fact
+from consolidation.promote.cluster import Cluster, root, roots, stated_by
+from observations.normalise import key_part, normalised
+from observations.records import EpisodeRecord, Outcome, StatedBy
+
+CEILING: Final = 0.6  # the confidence of what nobody stated, whatever a policy says (R75, R104)
+
+_NO_TEXTS: Final[Mapping[str, int]] = MappingProxyType({})
+_NO_KEYS: Final[Mapping[tuple[str, str, str], int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the scope's active observations say already, by observation id."""
+
+    texts: Mapping[str, int]  # normalised texts
+    keys: Mapping[tuple[str, str, str], int]  # full keys
+    values: Mapping[tuple[str, str], int]  # subject and predicate of a full key
+
+    @classmethod
+    def of(cls, texts: Mapping[str, int], keys: Mapping[tuple[str, str, str], int]) -> _Known:
+        return cls(texts, keys, {key[:2]: keys[key] for key in sorted(keys, reverse=True)})
+
+
+def proposals(
+    *,
+    cluster: Cluster,
+    checked: Checked,
+    policy: Policy,
+    discriminator: str,
+    known: Mapping[str, int] = _NO_TEXTS,
+    known_keys: Mapping[tuple[str, str, str], int] = _NO_KEYS,
+) -> tuple[Proposal, ...]:
+    """One PROMOTE for each fact, in the reply's order: automatic, for a person, or skipped with the count (R45, R76).
+
+    `discriminator` names the question and its answer with ids and figures only; the fact's place in the reply is added,
+    so that two facts of the same episodes are two operations (E4). `known` and `known_keys` hold what the scope's
+    active observations say already: normalised texts, and full keys with each part through normalise.key_part. Another
+    value of a predicate that the policy calls single-valued sends a fact to a person.
+    """
+    episodes = {episode.id: episode for episode in cluster.episodes}
+    said = _Known.of(known, known_keys)
+    return tuple(
+        _proposal(fact, [episodes[support.episode] for support in fact.support], policy, said, discriminator, cluster)
+        for fact in checked.facts
+    )
+
+
+def _proposal(
+    fact: Fact,
+    episodes: Sequence[EpisodeRecord],
+    policy: Policy,
+    known: _Known,
+    discriminator: str,
+    cluster: Cluster,
+) -> Proposal:
+    witnesses = _Witnesses.of(episodes)
+    approval, skipped = _judged(fact, witnesses, policy, known)
+    return Proposal(
+        kind=Kind.PROMOTE,
+        scope_id=cluster.scope_id,
+        sources=tuple(sorted(episode.id for episode in episodes)),
+        approval=approval,
+        reason=_reason(witnesses, policy, _other_value(fact, policy, known)),
+        skipped_reason=skipped,
+        product=_product(fact, episodes, witnesses, policy, f"{discriminator}.{fact.index}"),
+        signals={"asked_about": len(cluster.episodes), "prompt": PROMPT_VERSION},
+        text=fact.text,
+        key=fact.key,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Witnesses:
+    """Who says a fact: distinct roots, never episodes (R95, C8)."""
+
+    episodes: int
+    roots: int
+    verified: int  # roots with an episode whose outcome is a verified success
+    inside: int  # roots with an episode that is not outside text (F3)
+
+    @classmethod
+    def of(cls, episodes: Sequence[EpisodeRecord]) -> _Witnesses:
+        return cls(
+            episodes=len(episodes),
+            roots=len(roots(episodes)),
+            verified=len({root(episode) for episode in episodes if episode.outcome is Outcome.SUCCESS}),
+            inside=len({root(episode) for episode in episodes if episode.stated_by is not StatedBy.OUTSIDE}),
+        )
+
+
+def _judged(fact: Fact, witnesses: _Witnesses, policy: Policy, known: _Known) -> tuple[Approval, str]:
+    """Who has to agree, and why it is skipped where it is."""
+    if witnesses.roots < policy.min_support:
+        return Approval.NEVER, f"{witnesses.roots} supporting, {policy.min_support} needed"
+    standing = _standing(fact, known)
+    if standing is not None:
+        return Approval.NEVER, f"already known as {obs(standing)}"
+    enough = witnesses.roots >= policy.auto_support and witnesses.inside > 0
+    automatic = enough and _other_value(fact, policy, known) is None
+    return Approval.AUTO if automatic else Approval.NEEDS_HUMAN, ""
+
+
+def _other_value(fact: Fact, policy: Policy, known: _Known) -> int | None:
+    """The observation with another value for the fact's subject and predicate, where there can be one value only."""
+    subject, predicate, value = map(key_part, fact.key)
+    if not value or policy.value_count(predicate) != "one":
+        return None
+    return known.values.get((subject, predicate))
+
+
+def _standing(fact: Fact, known: _Known) -> int | None:
+    """The observation that says the same: in the same words, or with the same subject, predicate and object."""
+    key = full_key(fact.key)
+    same_text = known.texts.get(normalised(fact.text))
+    return same_text if same_text is not None or key is None else known.keys.get(key)
+
+
+def full_key(key: tuple[str, str, str]) -> tuple[str, str, str] | None:
+    """A key as keys are compared; None when a part is missing."""
+    subject, predicate, value = map(key_part, key)
+    return (subject, predicate, value) if subject and predicate and value else None
+
+
+def _reason(witnesses: _Witnesses, policy: Policy, other: int | None) -> str:
+    """Corroboration in figures (R53, R77)."""
+    outside = "" if witnesses.inside else ", all of it outside text"
+    beside = "" if other is None else f"; {obs(other)} has a value for this subject and predicate"
+    return (
+        f"{_count(witnesses.roots, 'independent source')} in {_count(witnesses.episodes, 'episode')}{outside}, "
+        f"{_count(witnesses.verified, 'verified success', 'verified successes')}; "
+        f"confidence {_confidence(policy):.2f} (promoted, not user-stated){beside}"
+    )
+
+
+def _count(number: int, word: str, plural: str = "") -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {plural or word + 's'}"
+
+
+def _confidence(policy: Policy) -> float:
+    return min(policy.promoted_confidence, CEILING)
+
+
+def _product(
+    fact: Fact, episodes: Sequence[EpisodeRecord], witnesses: _Witnesses, policy: Policy, discriminator: str
+) -> dict[str, Json]:
+    return {
+        "discriminator": discriminator,
+        "support": [[support.episode, support.start, support.end] for support in fact.support],
+        "episodes": witnesses.episodes,
+        "roots": witnesses.roots,
+        "verified": witnesses.verified,
+        "outside": witnesses.roots - witnesses.inside,
+        "confidence": _confidence(policy),
+        "stated_by": stated_by(episodes).value,
+    }
+
+
+# --- several clusters ------------------------------------------------------------------------------------------------
+
+
+def once(*, proposals: Iterable[Proposal]) -> tuple[Proposal, ...]:
+    """The proposals of ONE scope with each claim appliable once: clusters overlap, so two may find the same fact.
+
+    The same claim is the same normalised text or the same full key. The one with most roots stays, of equal ones the
+    first by id; the others are skipped and name it. Same order as they came in; the same outcome in any order.
+    """
+    given = list(proposals)
+    ranked = sorted((one for one in given if one.appliable), key=lambda one: (-_roots(one), one.id))
+    kept: dict[object, str] = {}
+    again: dict[int, str] = {}
+    for proposal in ranked:
+        names = _names(proposal)
+        first = next((kept[name] for name in names if name in kept), "")
+        if first:
+            again[id(proposal)] = first
+        kept.update((name, first or proposal.id) for name in names if name not in kept)
+    return tuple(_skipped(one, again[id(one)]) if id(one) in again else one for one in given)
+
+
+def _roots(proposal: Proposal) -> int:
+    counted = proposal.product.get("roots", 0)
+    return counted if isinstance(counted, int) else 0
+
+
+def _names(proposal: Proposal) -> list[object]:
+    key = full_key(proposal.key)
+    return [normalised(proposal.text), *([key] if key is not None else [])]
+
+
+def _skipped(proposal: Proposal, first: str) -> Proposal:
+    return replace(proposal, approval=Approval.NEVER, skipped_reason=f"said again: see {first}")
