@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from consolidation.admin.plan_reading import failures
 from consolidation.models import Operation, Plan
-from consolidation.operations import render
 from consolidation.planner import printed
+from consolidation.rendering import render
 from observations.admin.base import Reach
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from consolidation import planner
 from consolidation.models import Operation, Plan
-from consolidation.operations import Approval, Kind, State, obs, render, visible
+from consolidation.operations import Approval, Kind, State, ep, obs, visible
+from consolidation.rendering import render
 from consolidation.runner import Outcome, Result, UndoPreview
 from observations import ingest
 from observations.models import Event, Observation, Scope
@@ -38,7 +39,17 @@ def _failures(plan: Plan) -> list[str]:
     lines = [f"  {visible(failure['scope'])}: {visible(failure['error'])}" for failure in failed_scopes(plan)]
     if not lines:
         return []
-    return [f"{word}  {len(lines)} scopes could not be planned; what follows leaves them out.", *lines, ""]
+    steps = sum("step" in failure for failure in failed_scopes(plan))
+    scopes = len(lines) - steps
+    what = " and ".join(
+        part
+        for part in (
+            f"{scopes} scopes could not be planned" if scopes else "",
+            f"{steps} steps could not be finished" if steps else "",
+        )
+        if part
+    )
+    return [f"{word}  {what}; what follows leaves them out.", *lines, ""]
 
 
 def failed_scopes(plan: Plan) -> list[dict[str, str]]:
@@ -124,7 +135,7 @@ def results_text(
 
 def undo_text(preview: UndoPreview) -> str:
     """What an undo is about to do."""
-    restored = ", ".join(map(obs, preview.restores)) or "nothing"
+    restored = ", ".join(map(ep if preview.of_episodes else obs, preview.restores)) or "nothing"
     return f"RESTORES  {restored}" + (f"\nRETRACTS  {obs(preview.retracts)}" if preview.retracts else "")
 
 
@@ -163,25 +174,34 @@ def operation_text(operation: Operation, document: Mapping[str, object]) -> str:
     if operation.decided_by:
         why = f": {visible(operation.decision_reason)}" if operation.decision_reason else ""
         lines.append(f"  decided   {operation.decided_at:%Y-%m-%d %H:%M} UTC by {visible(operation.decided_by)}{why}")
+    lines += _says(operation)
     lines += _sources(operation)
     lines += _signals(operation.signals)
     lines += ["  history", *_history(document["events"])]
     return "\n".join(lines)
 
 
+def _says(operation: Operation) -> list[str]:
+    """What the product says where no source does, and what an alias joins."""
+    if operation.kind == Kind.ALIAS:
+        return [f"  alias     {visible(operation.claim_subject)} is compared as {visible(operation.claim_object)}"]
+    key = (operation.claim_subject, operation.claim_predicate, operation.claim_object)
+    lines = [f'  says      "{visible(operation.text)}"'] if operation.text else []
+    lines += [f"  key       {' / '.join(map(visible, key))}"] if any(key) else []
+    support = planner.support_line(operation)
+    return [*lines, f"  support   {support}"] if support else lines
+
+
 def _sources(operation: Operation) -> list[str]:
-    rows = operation.sources.select_related("observation").order_by("position")
     lines = ["  sources"]
-    for source in rows:
-        row = source.observation
-        if not isinstance(row, Observation):
+    for source in operation.sources.select_related("observation", "episode").order_by("position"):
+        if (row := source.observation or source.episode) is None:
             continue
-        keep = _standing(operation, row.pk)
+        keep = _standing(operation, row.pk) if isinstance(row, Observation) else ""
         text = f'"{visible(row.text)}"' if row.text is not None else "erased"
-        lines.append(f"    {obs(row.pk)} [{visible(row.external_id)}] {row.status}{keep}  {text}")
-        lines += (
-            [f"      key  {' / '.join(map(visible, (row.subject, row.predicate, row.object)))}"] if row.subject else []
-        )
+        lines.append(f"    {row} [{visible(row.external_id)}] {row.status}{keep}  {text}")
+        if isinstance(row, Observation) and row.subject:
+            lines.append(f"      key  {' / '.join(map(visible, (row.subject, row.predicate, row.object)))}")
     return lines
 
 

@@ -23,7 +23,7 @@ from consolidation.models import Pause, Plan, Policy, Verdict, held
 from consolidation.models.settings import InForce
 from consolidation.operations import Json, Kind, Proposal
 from consolidation.planner import budget, copying, keeping, reading
-from consolidation.planner.shown import notes, operation_json, plan_json, printed
+from consolidation.planner.shown import notes, operation_json, plan_json, printed, support_line
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
 from consolidation.prune import prune_proposals
@@ -35,7 +35,7 @@ from observations.models import Event, Observation, Scope, database_now
 from observations.records import Record
 from observations.retrieval import current_embedder
 
-__all__ = ["Progress", "notes", "operation_json", "plan", "plan_json", "printed"]
+__all__ = ["Progress", "notes", "operation_json", "plan", "plan_json", "printed", "support_line"]
 
 log = logging.getLogger(__name__)
 

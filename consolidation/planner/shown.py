@@ -9,22 +9,13 @@ from datetime import datetime
 from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 
 from consolidation.models import Operation, OperationSource, Plan
-from consolidation.operations import (
-    Approval,
-    Json,
-    Kind,
-    PrintedOperation,
-    PrintedPlan,
-    PrintedSource,
-    State,
-    obs,
-)
+from consolidation.operations import Approval, Json, Kind, State, obs
 from consolidation.operations import plan as plan_label
-from observations.models import Observation
+from consolidation.rendering import PrintedOperation, PrintedPlan, PrintedSource
 
 
 def printed(plan: Plan, *, operations: Sequence[Operation] | None = None) -> PrintedPlan:
-    """The plan for `operations.render`, or these operations of it, read with their scope. Two queries, or one."""
+    """The plan for `rendering.render`, or these operations of it, read with their scope. Two queries, or one."""
     figures = plan.figures
     rows = _operations(plan) if operations is None else operations
     prefetch_related_objects(rows, Prefetch("sources", _ordered_sources()))
@@ -35,15 +26,31 @@ def printed(plan: Plan, *, operations: Sequence[Operation] | None = None) -> Pri
         notes=notes(plan),
         left_out=tuple(f"{item['scope']}: {item['error']}" for item in plan.failures),
         figures=_figures_line(plan),
+        held_back=int(figures.get("held_back", 0)),
     )
 
 
 def notes(plan: Plan) -> dict[Kind, str]:
-    """Why a kind may hold nothing (R53). No query."""
-    found = {Kind.PROMOTE: "needs a model; none configured"}
+    """Why a kind may hold nothing, or not all there is (R53). No query."""
+    found: dict[Kind, list[str]] = {}
+    for item in plan.failures:
+        if item.get("step"):
+            found.setdefault(Kind(item["step"]), []).append(item["error"].partition(": ")[2])
+    off = _off_everywhere(plan)
+    for kind in off:
+        found.setdefault(kind, []).insert(0, "off by policy")
+    if Kind.PROMOTE not in found and not plan.figures.get("model"):
+        found[Kind.PROMOTE] = ["needs a model; none configured"]
     if not plan.figures.get("retention_rules"):
-        found[Kind.PRUNE] = "retention policy: none configured"
-    return found
+        found[Kind.PRUNE] = ["retention policy: none configured"]
+    return {kind: "; ".join(dict.fromkeys(said)) for kind, said in found.items()}
+
+
+def _off_everywhere(plan: Plan) -> list[Kind]:
+    """Kinds that a reader expects (R53) and no policy of the plan allows."""
+    policies = [snapshot["body"] for snapshot in plan.snapshots.values()]
+    expected = (Kind.MERGE, Kind.PROMOTE, Kind.PRUNE)
+    return [kind for kind in expected if policies and not any(policy.get(kind, True) for policy in policies)]
 
 
 def plan_json(plan: Plan) -> dict[str, Json]:
@@ -59,6 +66,8 @@ def plan_json(plan: Plan) -> dict[str, Json]:
         "counts": _counts(operations),
         "figures": plan.figures,
         "left_out": plan.failures,
+        "notes": {kind.value: said for kind, said in notes(plan).items()},
+        "policies": plan.snapshots,
         "operations": [operation_json(operation) for operation in operations],
     }
 
@@ -79,6 +88,11 @@ def operation_json(operation: Operation) -> dict[str, Json]:
         "scope": operation.scope.name,
         "keeper": obs(operation.keeper_id) if operation.keeper_id else None,
         "sources": sources,
+        "text": operation.text or None,
+        "subject": operation.claim_subject or None,
+        "predicate": operation.claim_predicate or None,
+        "object": operation.claim_object or None,
+        "requested_by": operation.requested_by or None,
         "product": operation.product,
         "signals": operation.signals,
     }
@@ -92,7 +106,7 @@ def _operations(plan: Plan) -> list[Operation]:
 
 
 def _ordered_sources() -> QuerySet[OperationSource]:
-    return OperationSource.objects.select_related("observation").order_by("operation_id", "position")
+    return OperationSource.objects.select_related("observation", "episode").order_by("operation_id", "position")
 
 
 def _sources(operation: Operation) -> Iterable[OperationSource]:
@@ -133,6 +147,9 @@ def _printed(operation: Operation) -> PrintedOperation:
         reason=operation.reason,
         skipped_reason=operation.skipped_reason,
         keeper=operation.keeper_id,
+        text=operation.text,
+        support=support_line(operation),
+        names=(operation.claim_subject, operation.claim_object) if operation.kind == Kind.ALIAS else None,
         sources=tuple(
             _printed_source(source, cosines.get(frozenset((source.observation_id, operation.keeper_id))))
             for source in _sources(operation)
@@ -140,10 +157,25 @@ def _printed(operation: Operation) -> PrintedOperation:
     )
 
 
+def support_line(operation: Operation) -> str:
+    """What a promotion rests on, in figures (R53); empty for other kinds. No query."""
+    if operation.kind != Kind.PROMOTE:
+        return ""
+    product = operation.product
+    roots, verified = int(product.get("roots", 0)), int(product.get("verified", 0))
+    word = "success" if verified == 1 else "successes"
+    sources = f"{roots} independent {'source' if roots == 1 else 'sources'}"
+    confidence = float(product.get("confidence", 0.0))
+    return f"{sources}, {verified} verified {word}, confidence {confidence:.2f} (promoted, not user-stated)"
+
+
 def _printed_source(source: OperationSource, similarity: float | None) -> PrintedSource:
+    if (turn := source.episode) is not None:
+        text = "(erased)" if turn.text is None else turn.text
+        said_at, who = turn.happened_at, turn.speaker or turn.role
+        return PrintedSource(id=turn.pk, text=text, external_id=turn.external_id, said_at=said_at, trust=who)
     row = source.observation
-    if not isinstance(row, Observation):
-        return PrintedSource(id=source.episode_id or 0, text="(an episode)")
+    assert row is not None
     return PrintedSource(
         id=row.pk,
         text="(erased)" if row.text is None else row.text,
@@ -162,9 +194,19 @@ def _period(start: datetime | None, end: datetime | None) -> str:
 
 
 def _source_json(source: OperationSource) -> dict[str, Json]:
+    if (turn := source.episode) is not None:
+        return {
+            "id": str(turn),
+            "external_id": turn.external_id,
+            "text": turn.text,
+            "speaker": turn.speaker,
+            "status": turn.status,
+            "version": turn.version,
+            "outcome": turn.outcome,
+            "happened_at": turn.happened_at.isoformat(),
+        }
     row = source.observation
-    if not isinstance(row, Observation):
-        return {"id": f"ep_{source.episode_id}", "external_id": None, "text": None, "status": None}
+    assert row is not None
     return {
         "id": obs(row.pk),
         "external_id": row.external_id,
@@ -184,7 +226,7 @@ def _source_json(source: OperationSource) -> dict[str, Json]:
 
 def _figures_line(plan: Plan) -> str:
     figures = plan.figures
-    if not figures.get("records"):
+    if not figures.get("records") and not figures.get("episodes"):
         return ""
     parts = [
         f"{figures['records']:,} records in {figures['scopes']:,} scopes",
@@ -194,6 +236,8 @@ def _figures_line(plan: Plan) -> str:
     ]
     if figures.get("without_vector"):
         parts.append(f"{figures['without_vector']:,} records without a vector yet")
+    if figures.get("episodes"):
+        parts.append(f"{figures['episodes']:,} episodes read, {figures.get('asked', 0):,} questions to the model")
     if settled := figures.get("refused", 0) + figures.get("done", 0):
         parts.append(f"{settled:,} already decided before")
     return ", ".join([*parts, f"{figures['seconds']:.1f} s"])

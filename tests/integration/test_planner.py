@@ -10,7 +10,8 @@ from django.db import InternalError, connection, transaction
 
 from consolidation import planner, review, runner
 from consolidation.models import Operation, Pause, Plan, PlanItem, Policy
-from consolidation.operations import Kind, State, render
+from consolidation.operations import Kind, State
+from consolidation.rendering import render
 from observations import store
 from observations.embedding import HASHING, MINILM
 from observations.models import Event, Observation, Scope, Use, database_now

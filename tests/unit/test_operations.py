@@ -13,14 +13,10 @@ from consolidation.operations import (
     Approval,
     Kind,
     Prefix,
-    PrintedOperation,
-    PrintedPlan,
-    PrintedSource,
     Proposal,
     Shown,
     State,
     canonical,
-    counts,
     digest,
     ep,
     input_key,
@@ -28,9 +24,9 @@ from consolidation.operations import (
     obs,
     operation_id,
     plan,
-    render,
     visible,
 )
+from consolidation.rendering import PrintedOperation, PrintedPlan, PrintedSource, counts, render
 
 
 def proposal(**changes: object) -> Proposal:

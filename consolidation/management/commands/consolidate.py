@@ -10,21 +10,23 @@ import getpass
 import json
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
-from consolidation import measures, planner, review, rollout, runner
+from consolidation import aliases, measures, planner, review, rollout, runner
 from consolidation.management import printing
 from consolidation.management.failing import Incomplete, OneSentence
 from consolidation.models import Operation, Plan
 from consolidation.operations import Prefix, number_of, visible
 from consolidation.runner import Outcome, Result
-from observations.models import Scope, database_now
+from observations.models import Observation, Scope, database_now
 
 NOT_DONE: Final = 1
 NOT_FOUND: Final = 2
+Period = tuple[int, datetime | None, datetime | None]
 UNFINISHED: Final = (Outcome.STALE, Outcome.REFUSED, Outcome.FAILED)
 
 
@@ -171,7 +173,12 @@ class Command(OneSentence):
     def _approve(self, options: dict[str, Any]) -> None:
         operation = _operation(options["what"], _scopes(options["scope"]))
         keep = _source(operation, options["keep"]) if options["keep"] else None
-        decision = review.Decision(keep=keep, many_valued=options["both"], text=options["text"])
+        decision = review.Decision(
+            keep=keep,
+            many_valued=options["both"],
+            both=_periods(operation, options["period"]) if options["period"] is not None else (),
+            text=options["text"],
+        )
         decided = review.approve(operation=operation, by=options["by"], decision=decision, reason=options["reason"])
         self._show_decision(decided, options, f"`manage.py consolidate apply {decided.op_id}` carries it out")
 
@@ -189,7 +196,16 @@ class Command(OneSentence):
         if options["json"]:
             self._json(printing.operation_document(operation))
         else:
-            self._say(f"{operation.op_id} is {operation.status}, by {visible(operation.decided_by)}: {what_now}.")
+            by = operation.decided_by or operation.requested_by
+            self._say(f"{operation.op_id} is {operation.status.replace('_', ' ')}, by {visible(by)}: {what_now}.")
+
+    def _alias(self, options: dict[str, Any]) -> None:
+        scopes = _scopes(options["scope"])
+        if len(scopes) != 1:
+            raise CommandError("Say in which scope: an alias holds in one (--scope NAME).", returncode=NOT_FOUND)
+        [scope] = scopes
+        asked = aliases.request_alias(scope=scope, subject=options["subject"], name=options["name"], by=options["by"])
+        self._show_decision(asked, options, f"`manage.py consolidate approve {asked.op_id} --reason ...` decides it")
 
     # --- printing ---------------------------------------------------------------------------------------------------
 
@@ -268,14 +284,28 @@ def _approving(parser: ArgumentParser) -> None:
     choice.add_argument(
         "--keep", default="", metavar="ID", help="the record that stays, by its own id or its external one"
     )
-    choice.add_argument("--both", action="store_true", help="all of them are true at once")
+    choice.add_argument(
+        "--both", action="store_true", help="all of them are true at once: the predicate holds several values"
+    )
+    choice.add_argument(
+        "--period",
+        nargs="*",
+        metavar="ID=FROM..TO",
+        help="all of them are true, each in its period: as it stands, or as given here (2020-01-01..2021-06-30, either"
+        " end may be left out)",
+    )
     choice.add_argument("--text", default="", help="none of them: the right claim, in your words")
-    parser.add_argument("--reason", default="", help="why; required for supersede and prune")
+    parser.add_argument("--reason", default="", help="why; required for supersede, prune and alias")
 
 
 def _rejecting(parser: ArgumentParser) -> None:
     _explaining(parser)
     parser.add_argument("--reason", required=True, help="why")
+
+
+def _naming(parser: ArgumentParser) -> None:
+    parser.add_argument("subject", metavar="SUBJECT", help="the subject that is the same entity")
+    parser.add_argument("name", metavar="NAME", help="the subject it is compared as from then on")
 
 
 def _telling_apart(parser: ArgumentParser) -> None:
@@ -291,6 +321,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "stats": ("Show how large memory is, what repeats in it, and what was done.", _measuring),
     "approve": ("Approve one operation as it is shown; applying it is another step.", _approving),
     "reject": ("Say no to one operation.", _rejecting),
+    "alias": ("Ask that two subjects of a scope are treated as one entity; a decision follows.", _naming),
     "distinct": ("Say that an operation's records are different claims.", _telling_apart),
 }
 
@@ -353,6 +384,28 @@ def _covering(pattern: str) -> list[str]:
     """The patterns of plans that take in a scope, or a family of scopes: a/b is in a/b, in a/* and in *."""
     parts = pattern.split("/")
     return [pattern, "*", *(f"{'/'.join(parts[:depth])}/*" for depth in range(1, len(parts)))]
+
+
+def _periods(operation: Operation, given: Sequence[str]) -> tuple[Period, ...]:
+    """Every record's period: as it stands, or as a person gives it."""
+    rows = Observation.objects.filter(operation_sources__operation=operation).order_by("pk")
+    periods: dict[int, Period] = {row.pk: (row.pk, row.valid_from, row.valid_to) for row in rows}
+    for item in given:
+        name, _, span = item.partition("=")
+        start, dots, end = span.partition("..")
+        if not dots:
+            raise CommandError(f"{visible(item[:80])!r} is not ID=FROM..TO with dates.", returncode=NOT_FOUND)
+        pk = _source(operation, name)
+        periods[pk] = (pk, _day(start), _day(end))
+    return tuple(periods.values())
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        day = datetime.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise CommandError(f"{visible(text[:40])!r} is not a date such as 2020-01-31.", returncode=NOT_FOUND) from error
+    return day.replace(tzinfo=day.tzinfo or UTC) if day else None
 
 
 def _source(operation: Operation, name: str) -> int:
