@@ -242,17 +242,34 @@ def _in_order(columns: Columns, order: Ints) -> Columns:
     )
 
 
-def _value_chain(columns: Columns) -> Ints:
-    """Each row of a key with several objects, linked to the next one: n - 1 pairs a key, so no key is too large."""
-    order = np.lexsort((columns.ids, columns.spo_key, columns.sp_key))
+def contradicting(columns: Columns) -> Ints:
+    """Ids, ascending, of every row of a key with two objects or more: at any cosine, in whatever blocks they met (R71).
+
+    The rules see a contradiction whole only when they are given all of these, beside the rows that pairs met.
+    """
+    ids: Ints = np.sort(columns.ids[_of_several_values(columns)])
+    return ids
+
+
+def _of_several_values(columns: Columns) -> Ints:
+    """The rows of keys with two objects or more, ordered by key, then object, then id."""
+    order: Ints = np.lexsort((columns.ids, columns.spo_key, columns.sp_key))
     order = order[(columns.sp_key[order] != 0) & (columns.spo_key[order] != 0)]
     if len(order) < 2:
-        return np.empty(0, np.int64)
+        return order[:0]
     sp, spo = columns.sp_key[order], columns.spo_key[order]
     starts = np.flatnonzero(np.r_[True, np.diff(sp) != 0])
     sizes = np.diff(np.r_[starts, len(order)])
-    several = np.repeat(spo[starts] != spo[starts + sizes - 1], sizes)  # sorted: the ends differ when any two do
-    linked = np.flatnonzero(several[1:] & (sp[1:] == sp[:-1]))
+    several = spo[starts] != spo[starts + sizes - 1]  # sorted: the ends differ when any two do
+    rows: Ints = order[np.repeat(several, sizes)]
+    return rows
+
+
+def _value_chain(columns: Columns) -> Ints:
+    """Each row of a key with several objects, linked to the next one: n - 1 pairs a key, so no key is too large."""
+    order = _of_several_values(columns)
+    sp = columns.sp_key[order]
+    linked = np.flatnonzero(sp[1:] == sp[:-1])
     low, high = np.minimum(order[linked], order[linked + 1]), np.maximum(order[linked], order[linked + 1])
     keys: Ints = low * len(columns) + high
     return keys

@@ -3,10 +3,12 @@
 Similarity is a hint, the key is the gate (DESIGN 5). Every pair of a cluster is judged, keys included, so no keyless
 row bridges two others and no cluster is a star (E2). A guard can send a pair to a person, never wave it through.
 
-One record, one appliable proposal of a plan, in this order: an automatic merge takes its rows first; then a
-contradiction takes its rows for a SUPERSEDE, unless a merge took one of them, in which case it is shown as waiting for
-that merge; then merges for a person, strongest first. What is left of a chain is a skip that says it waits for the next
-pass. A possible contradiction is a skip that a person still sees (C7), so it takes no rows.
+One record, one appliable proposal of a plan, in this order. A contradiction takes its rows first where a merge would
+carry a verdict over to a row that nobody judged: the change would never be asked about. Else an automatic merge takes
+its rows first, because one row a value is easier to decide between, and the SUPERSEDE is shown as waiting for it: it is
+in the queue all the same, and a person who decides it lets the merge wait. Then contradictions take their rows, then
+merges for a person, strongest first. What is left of a chain is a skip that says it waits for the next pass. A possible
+contradiction is a skip that a person still sees (C7), so it takes no rows.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from consolidation import guards
@@ -22,6 +25,7 @@ from consolidation.candidates import Link, Met
 from consolidation.merge.clusters import cliques, cover
 from consolidation.merge.combining import Blast, Combined, blast, combine
 from consolidation.merge.judging import Judged, Objector, Pair, Verdict, contradicts, judge, overlap
+from consolidation.merge.values import Key, Standing, beside, holds, several, standing, suggestion
 from consolidation.operations import Approval, Json, Kind, Proposal, obs
 from consolidation.policy import Policy
 from observations.embedding import Profile
@@ -47,6 +51,7 @@ Refiner: TypeAlias = Callable[[str, str], Literal["a", "b"] | None]
 
 _PAIRS_SHOWN: Final = 28  # pairs listed in an operation's signals: all of 8 rows; of more rows, those of the keeper
 _WAITS: Final = "waits for the next pass"
+_UNTAUGHT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -54,10 +59,11 @@ class _Pass:
     """What one scope's pass knows while it decides; `taken` names, per row, what already took it."""
 
     records: Mapping[int, Record]
-    judged: Mapping[Pair, Judged]
+    judged: dict[Pair, Judged]  # in ascending order of pairs
     policy: Policy
     refines: Refiner
-    settled: frozenset[Pair]  # pairs that no SUPERSEDE asks about again
+    cardinality: Mapping[str, str]
+    held: dict[str, str] = field(default_factory=dict)  # per predicate, how many values it has at a time
     taken: dict[int, Proposal] = field(default_factory=dict)
     proposals: list[Proposal] = field(default_factory=list)
 
@@ -71,9 +77,23 @@ class _Pass:
         if proposal.appliable:
             self.taken.update(dict.fromkeys(proposal.sources, proposal))
 
+    def free(self, *verdicts: Verdict) -> list[Judged]:
+        """The pairs with one of these verdicts whose rows nothing of this plan takes."""
+        return [pair for pair in self.of(*verdicts) if self.taken.keys().isdisjoint(pair.pair)]
+
+    def holds(self, record: Record) -> str:
+        """How many values the predicate of a record has at a time; "" while nobody said."""
+        predicate = record.key[1]
+        if predicate not in self.held:
+            self.held[predicate] = holds(predicate, policy=self.policy, cardinality=self.cardinality)
+        return self.held[predicate]
+
     def within(self, rows: Sequence[int]) -> list[Judged]:
-        """The judged pairs of some rows, in order."""
-        return [self.judged[pair] for pair in combinations(sorted(rows), 2) if pair in self.judged]
+        """The judged pairs of some rows, in order; of thousands of rows, by looking at the pairs there are."""
+        if len(rows) * (len(rows) - 1) // 2 <= len(self.judged):
+            return [self.judged[pair] for pair in combinations(sorted(rows), 2) if pair in self.judged]
+        chosen = set(rows)
+        return [judged for pair, judged in self.judged.items() if chosen.issuperset(pair)]
 
 
 def merge_proposals(
@@ -84,38 +104,47 @@ def merge_proposals(
     policy: Policy,
     distinct: frozenset[Pair] = frozenset(),
     rejected: Mapping[Kind, frozenset[Pair]] | None = None,
+    cardinality: Mapping[str, str] = _UNTAUGHT,
     objections: Objector = guards.objections,
     refines: Refiner = guards.is_refinement,
 ) -> tuple[Proposal, ...]:
     """The merges, contradictions and skips of ONE scope's active records, the same in any order of rows and links.
 
+    `records` holds the rows of all links, and every row of a key with several objects (candidates.contradicting).
     `distinct` holds the pairs (low id, high id) that a person judged to be different: never proposed together again.
     `rejected` holds, per kind, the pairs of refused operations whose sources and policy did not change since: not asked
     again, and no longer in the way of other operations on their rows.
+    `cardinality` says "one" or "many" of normalised predicates, as reviewers taught it here; the policy's word wins.
     Raises ValueError when the records are of several scopes.
     """
-    known = {record.id: record for record in records}
-    if len({record.scope_id for record in known.values()}) > 1:
+    rows = list(records)
+    if len({record.scope_id for record in rows}) > 1:
         raise ValueError("A pass plans one scope; its records are of several.")
     refused = rejected or {}
+    known = {record.id: record for record in rows if record.kind not in policy.untouchable}
+    state = _Pass(known, {}, policy, refines, cardinality)
     apart = distinct | refused.get(Kind.MERGE, frozenset())
-    settled = distinct | refused.get(Kind.SUPERSEDE, frozenset())
-    judged = {
-        (link.a, link.b): judge(
-            known[link.a], known[link.b], link=link, profile=profile, policy=policy, objections=objections
-        )
-        for link in sorted(links)
-        if (link.a, link.b) not in apart
-    }
-    state = _Pass(records=known, judged=judged, policy=policy, refines=refines, settled=settled)
-    for cluster in cliques(state.of(Verdict.SAME), cap=policy.block_cap):
-        state.add(_merge(state, cluster, Approval.AUTO))
-    _contradictions(state)
-    _for_a_person(state)
-    _skips(state)
+    for link in sorted(links):
+        if link.a in known and link.b in known and (link.a, link.b) not in apart:
+            state.judged[link.a, link.b] = _judge(state, link, profile, objections)
+    keys = _keys(state, distinct | refused.get(Kind.SUPERSEDE, frozenset()))
+    _contradictions(state, {key: rows for key, (rows, stands) in keys.items() if stands.first})
+    if policy.merge:
+        for cluster in cliques(state.free(Verdict.SAME), cap=policy.block_cap):
+            state.add(_merge(state, cluster, Approval.AUTO))
+    _contradictions(state, {key: rows for key, (rows, stands) in keys.items() if not stands.first})
+    if policy.merge:
+        _for_a_person(state)
+        _skips(state)
     return tuple(
         sorted(state.proposals, key=lambda proposal: (proposal.kind, proposal.sources, proposal.skipped_reason))
     )
+
+
+def _judge(state: _Pass, link: Link, profile: Profile, objections: Objector) -> Judged:
+    a, b = state.records[link.a], state.records[link.b]
+    many = contradicts(a, b) and state.holds(a) == "many"
+    return judge(a, b, link=link, profile=profile, policy=state.policy, many_valued=many, objections=objections)
 
 
 def _merge(
@@ -187,8 +216,7 @@ def _reason(size: int, pairs: Sequence[Judged], richer: Mapping[int, int]) -> st
 
 def _for_a_person(state: _Pass) -> None:
     """Merges that a person decides, strongest first, of rows that nothing else of this plan takes."""
-    free = [pair for pair in state.of(Verdict.ASK, Verdict.SAME) if state.taken.keys().isdisjoint(pair.pair)]
-    for cluster in cliques(free, cap=state.policy.cluster_cap):
+    for cluster in cliques(state.free(Verdict.ASK, Verdict.SAME), cap=state.policy.cluster_cap):
         state.add(_merge(state, cluster, Approval.NEEDS_HUMAN))
 
 
@@ -202,6 +230,7 @@ def _skips(state: _Pass) -> None:
     for verdict in (Verdict.SUBJECTS, Verdict.PERIODS):
         for cluster in cover(state.of(verdict), cap=cap):
             state.add(_merge(state, cluster, Approval.NEVER, verdict.value))
+    _values_apart(state)
     clustered = {
         pair for proposal in state.proposals if proposal.appliable for pair in combinations(proposal.sources, 2)
     }
@@ -214,69 +243,61 @@ def _skips(state: _Pass) -> None:
 # --- contradictions --------------------------------------------------------------------------------------------------
 
 
-def _contradictions(state: _Pass) -> None:
-    """One SUPERSEDE per subject and predicate with every live value, and the skipped MERGE that says why (R97)."""
-    by_key: defaultdict[tuple[str, str], list[Record]] = defaultdict(list)
-    similar: defaultdict[tuple[str, str], list[Judged]] = defaultdict(list)
-    for record in state.records.values():
-        if record.has_key:
-            by_key[record.key[:2]].append(record)
-    for pair in state.of(Verdict.CONTRADICTION):
-        similar[state.records[pair.link.a].key[:2]].append(pair)
-    for key in sorted(by_key):
-        rows = _live(by_key[key], state.settled)
-        decision = _supersede(state, rows) if rows else None
-        if decision is not None:
-            state.add(decision)
-        if similar[key]:
-            state.add(_refused(state, similar[key], decision))
+def _keys(state: _Pass, settled: frozenset[Pair]) -> dict[Key, tuple[list[Record], Standing]]:
+    """The keys with several objects whose predicate is not known to hold several values, that a person has to judge."""
+    judged = beside(state.records, settled)
+    found = {}
+    for key, rows in several(state.records.values()).items():
+        stands = standing(rows, judged)
+        if stands.asked and state.holds(rows[0]) != "many":
+            found[key] = rows, stands
+    return found
 
 
-def _live(rows: Sequence[Record], settled: frozenset[Pair]) -> list[Record]:
-    """The rows of one key that stand against another: different objects, periods that overlap, not judged before."""
-
-    def stands_against(a: Record, b: Record) -> bool:
-        judged = (min(a.id, b.id), max(a.id, b.id)) in settled
-        return a.key[2] != b.key[2] and not judged and overlap(a, b)
-
-    ordered = sorted(rows, key=lambda row: row.id)
-    return [row for row in ordered if any(stands_against(row, other) for other in ordered)]
+def _contradictions(state: _Pass, keys: Mapping[Key, Sequence[Record]]) -> None:
+    """One SUPERSEDE per key with every live value (R71, R97)."""
+    for rows in keys.values():
+        state.add(_supersede(state, rows))
 
 
 def _supersede(state: _Pass, rows: Sequence[Record]) -> Proposal:
-    values = len({row.key[2] for row in rows})
+    known = state.holds(rows[0])
     waiting = sorted({state.taken[row.id].id for row in rows if row.id in state.taken})
-    approval, skipped = Approval.NEEDS_HUMAN, ""
-    if values > state.policy.many_values:
-        approval, skipped = Approval.NEVER, f"{values} live values of one key: read as several at once, not as one"
-    elif waiting:
-        skipped = f"contradiction; {_WAITS}, after {', '.join(waiting[:3])}"
-    newest = _newest(rows)
+    product = suggestion(rows, known=known)
+    keep = product.get("suggested_keep")
+    values = len({row.key[2] for row in rows})
+    each = ", each in its own period" if product["suggested"] == "periods" else ""
     return Proposal(
         kind=Kind.SUPERSEDE,
         scope_id=rows[0].scope_id,
         sources=tuple(row.id for row in rows),
-        approval=approval,
-        reason=f"contradiction: {len(rows)} rows hold {values} different objects for one subject and predicate",
-        skipped_reason=skipped,
-        keeper=newest.id,
-        product={"suggested_keep": newest.id, "why": "newer is suggested, never assumed"},
+        approval=Approval.NEEDS_HUMAN,
+        reason=f"contradiction: {len(rows)} rows hold {values} different objects for one subject and predicate{each}",
+        skipped_reason=f"contradiction; {_WAITS}, after {', '.join(waiting[:3])}" if waiting else "",
+        keeper=keep if isinstance(keep, int) else None,
+        product=product,
         signals={
             "values": values,
+            "holds": known or "unknown",
             "pairs": [pair.signals() for pair in state.within([row.id for row in rows])[:_PAIRS_SHOWN]],
         },
     )
 
 
-def _newest(rows: Sequence[Record]) -> Record:
-    """The latest value: by the start of its period where every row has one, else by when it was first said."""
-    dated = all(row.valid_from is not None for row in rows)
-    return max(rows, key=lambda row: ((row.valid_from if dated else None) or row.created_at, row.created_at, row.id))
-
-
-def _refused(state: _Pass, similar: Sequence[Judged], decision: Proposal | None) -> Proposal:
-    """The merge that similarity alone would have made (R68, R69, R88)."""
-    rows = tuple(sorted({row for pair in similar for row in pair.pair}))
-    see = f"; see {decision.id}" if decision is not None else ""
-    reason = f"contradiction: same subject and predicate, different object{see}"
-    return _merge(state, rows, Approval.NEVER, reason, pairs=similar)
+def _values_apart(state: _Pass) -> None:
+    """The merges that similarity alone would have made of different values: one skip per key (R68, R69, R88)."""
+    asked = {
+        state.records[proposal.sources[0]].key[:2]: proposal
+        for proposal in state.proposals
+        if proposal.kind is Kind.SUPERSEDE
+    }
+    similar: defaultdict[tuple[Verdict, Key], list[Judged]] = defaultdict(list)
+    for pair in state.of(Verdict.CONTRADICTION, Verdict.VALUES):
+        similar[pair.verdict, state.records[pair.link.a].key[:2]].append(pair)
+    for (verdict, key), pairs in similar.items():
+        rows = tuple(sorted({row for pair in pairs for row in pair.pair}))
+        reason = verdict.value
+        if verdict is Verdict.CONTRADICTION:
+            see = f"; see {asked[key].id}" if key in asked else ""
+            reason = f"contradiction: same subject and predicate, different object{see}"
+        state.add(_merge(state, rows, Approval.NEVER, reason, pairs=pairs))

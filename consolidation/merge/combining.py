@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from consolidation.operations import Proposal
 from consolidation.policy import Policy
@@ -21,24 +22,28 @@ class Combined:
 
 
 def combine(records: Sequence[Record], *, keeper: int, policy: Policy | None = None) -> Combined:
-    """The merged row: the keeper's text and key, everything else united (R72, R73, R95, I12, I14).
+    """The merged row: the keeper's text, kind and key, everything else united (R72, R73, R95, I12, I14).
 
     Confidence rises by 0.01 per further distinct root, to the policy's cap, and never over the best of the user's own
-    statements when one is among the sources. Raises KeyError when the keeper is not one of the records.
+    statements when one is among the sources. Periods are united unless time lies between them, which no source claims:
+    then the keeper's own stays. A keeper without a whole key takes over the one that the others give: it is one claim.
+    Raises KeyError when the keeper is not one of the records.
     """
     kept = {record.id: record for record in records}[keeper]
-    starts = [record.valid_from for record in records]
-    ends = [record.valid_to for record in records]
+    subject, predicate, object_ = _key(kept, records)
+    start, end = (kept.valid_from, kept.valid_to) if _apart_in_time(records) else _union(records)
     claim = Claim(
         text=kept.text,
-        subject=kept.subject,
-        predicate=kept.predicate,
-        object=kept.object,
+        subject=subject,
+        predicate=predicate,
+        object=object_,
         confidence=_confidence(records, (policy or Policy()).confidence_cap),
         stated_by=min((record.stated_by for record in records), key=lambda origin: origin.rank),
+        kind=kept.kind,
+        half_life_days=kept.half_life_days,
         created_at=min(record.created_at for record in records),
-        valid_from=None if None in starts else min(start for start in starts if start is not None),
-        valid_to=None if None in ends else max(end for end in ends if end is not None),
+        valid_from=start,
+        valid_to=end,
     )
     return Combined(
         claim=claim,
@@ -46,6 +51,46 @@ def combine(records: Sequence[Record], *, keeper: int, policy: Policy | None = N
         chain=max(record.chain for record in records) + 1,
         derived_from=tuple(sorted(record.id for record in records)),
     )
+
+
+def _key(kept: Record, records: Sequence[Record]) -> tuple[str, str, str]:
+    """The keeper's key as written, completed by the one whole key of the sources; what a model gave stays out of it."""
+    whole = {
+        row.written_key: row for row in sorted(records, key=lambda row: row.id, reverse=True) if all(row.written_key)
+    }
+    own = kept.written_key
+    if not all(own) and len(whole) == 1:
+        [(key, row)] = whole.items()
+        if all(mine in ("", theirs) for mine, theirs in zip(own, key, strict=True)):
+            return row.subject, row.predicate, row.object
+    given = not kept.key_by
+    return (
+        kept.subject if given or own[0] else "",
+        kept.predicate if given or own[1] else "",
+        kept.object if given or own[2] else "",
+    )
+
+
+def _union(records: Sequence[Record]) -> tuple[datetime | None, datetime | None]:
+    starts = [record.valid_from for record in records]
+    ends = [record.valid_to for record in records]
+    return (
+        None if None in starts else min(start for start in starts if start is not None),
+        None if None in ends else max(end for end in ends if end is not None),
+    )
+
+
+_EVER, _NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def _apart_in_time(records: Sequence[Record]) -> bool:
+    """Whether some time between the first start and the last end is in none of the periods."""
+    reached: datetime | None = None
+    for start, end in sorted((record.valid_from or _EVER, record.valid_to or _NEVER) for record in records):
+        if reached is not None and start > reached:
+            return True
+        reached = end if reached is None else max(reached, end)
+    return False
 
 
 def _confidence(records: Sequence[Record], cap: float) -> float:

@@ -31,8 +31,9 @@ class Verdict(StrEnum):
     SAME = "same"  # one claim: an automatic merge, if every other pair of the cluster is too
     ASK = "ask"  # perhaps one claim: a person decides
     POSSIBLE = "possible contradiction"  # a guard sees opposite claims in similar words (C7)
-    CONTRADICTION = "contradiction"  # one subject and predicate, different objects at one time (R71)
-    PERIODS = "different periods"  # true at different times: two terms of an office, two values in turn
+    CONTRADICTION = "contradiction"  # one subject and predicate, different objects, at one time or in turn (R71)
+    VALUES = "two values of a predicate that holds several"  # two claims, both true: two hobbies
+    PERIODS = "different periods"  # one claim that is true at different times: two terms of an office
     SUBJECTS = "different subjects"  # about two subjects; only an alias could make them one claim (R46)
     FAR = "far"  # met through a key only; not similar, nothing to merge
 
@@ -69,8 +70,12 @@ class Judged:
 
 
 def overlap(a: Record, b: Record) -> bool:
-    """Whether two validity periods share a moment; None is open. Periods that only touch do not (they follow)."""
-    return _before(a.valid_from, b.valid_to) and _before(b.valid_from, a.valid_to)
+    """Whether two validity periods share a moment; None is open. Periods that only touch do not (they follow).
+
+    Two that begin at one moment share it, also where one ends there: a year is read as its first moment.
+    """
+    begin_together = a.valid_from is not None and a.valid_from == b.valid_from
+    return begin_together or (_before(a.valid_from, b.valid_to) and _before(b.valid_from, a.valid_to))
 
 
 def _gap(a: Record, b: Record) -> bool:
@@ -86,26 +91,42 @@ def _before(start: datetime | None, end: datetime | None) -> bool:
 
 
 def judge(
-    a: Record, b: Record, *, link: Link, profile: Profile, policy: Policy, objections: Objector = guards.objections
+    a: Record,
+    b: Record,
+    *,
+    link: Link,
+    profile: Profile,
+    policy: Policy,
+    many_valued: bool = False,
+    objections: Objector = guards.objections,
 ) -> Judged:
-    """What two records of one scope are to each other. Symmetric in a and b. Raises ValueError across scopes (C6)."""
+    """What two records of one scope are to each other. Symmetric in a and b. Raises ValueError across scopes (C6).
+
+    `many_valued`: the predicate of their key is known to hold several values at a time.
+    """
     if a.scope_id != b.scope_id:
         raise ValueError("Records of two scopes are never compared.")
     identical = a.normalised == b.normalised and a.normalised != ""
     if not identical and not link.cosine >= profile.t_candidate:
         return Judged(link, Verdict.FAR)
-    if a.key[0] and b.key[0] and a.key[0] != b.key[0]:
+    if _two_subjects(a, b, identical):
         return Judged(link, Verdict.SUBJECTS)
-    if contradicts(a, b) and overlap(a, b):
-        return Judged(link, Verdict.CONTRADICTION)
-    if contradicts(a, b) or _gap(a, b):
+    if contradicts(a, b):
+        return Judged(link, Verdict.VALUES if many_valued else Verdict.CONTRADICTION)
+    if _gap(a, b):
         return Judged(link, Verdict.PERIODS)
     objected = objections(a.text, b.text)
-    failed = _failed(a, b, link, identical, policy.merge_threshold(measured=profile.t_merge), policy.chain_cap)
+    failed = _failed(a, b, link, policy.merge_threshold(measured=profile.t_merge), policy)
     failed += tuple(sorted({f"guard {objection.guard}" for objection in objected}))
     if _opposed(objected):
         return Judged(link, Verdict.POSSIBLE, failed)
     return Judged(link, Verdict.ASK if failed else Verdict.SAME, failed)
+
+
+def _two_subjects(a: Record, b: Record, identical: bool) -> bool:
+    """Whether the rows are about two subjects. Two readings of one text by a model are a question, not two subjects."""
+    guessed = identical and bool(a.key_by or b.key_by)
+    return bool(a.key[0]) and bool(b.key[0]) and a.key[0] != b.key[0] and not guessed
 
 
 def _opposed(objected: Sequence[Objection]) -> bool:
@@ -122,19 +143,35 @@ def contradicts(a: Record, b: Record) -> bool:
     return same_key and bool(a.key[2]) and bool(b.key[2]) and a.key[2] != b.key[2]
 
 
-def _failed(a: Record, b: Record, link: Link, identical: bool, threshold: float, chain_cap: int) -> tuple[str, ...]:
+def _failed(a: Record, b: Record, link: Link, threshold: float, policy: Policy) -> tuple[str, ...]:
     """The conditions of an automatic merge, guards apart, that a pair does not meet (DESIGN 4, R42, I16)."""
-    failed = []
-    if a.key != b.key:
-        failed.append("keys differ")
-    elif not identical and not a.has_key:
-        failed.append("no key")
+    identical = a.normalised == b.normalised and a.normalised != ""
+    failed = _key_failures(a, b, identical)
     if not identical and not link.cosine >= threshold:
         failed.append(f"similarity under {threshold:g}")
     if not overlap(a, b):
         failed.append("periods do not overlap")
     if a.stated_by is not b.stated_by:
         failed.append("different origins")  # a derived row takes the lowest: a person decides to lower a word (I12)
-    if max(a.chain, b.chain) >= chain_cap:
-        failed.append(f"merged {chain_cap} times already")
+    if a.kind is not b.kind:
+        failed.append("kinds differ")
+    if not {a.kind, b.kind} <= set(policy.mergeable):
+        failed.append("kind not mergeable by policy")
+    if max(a.chain, b.chain) >= policy.chain_cap:
+        failed.append(f"merged {policy.chain_cap} times already")
     return tuple(failed)
+
+
+def _key_failures(a: Record, b: Record, identical: bool) -> list[str]:
+    """What of the keys stands against an automatic merge: the writers' own decide, a model's can only object.
+
+    Identical texts need keys that the writers left out on both sides or gave alike; other texts need a whole one.
+    """
+    given = bool(a.key_by or b.key_by)
+    if a.written_key != b.written_key:
+        return ["key given by a model" if given and a.key == b.key else "keys differ"]
+    if given and a.key != b.key and any(a.key) and any(b.key):
+        return ["keys differ"]
+    if identical or all(a.written_key):
+        return []
+    return ["key given by a model" if given and a.has_key and b.has_key else "no key"]

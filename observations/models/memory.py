@@ -285,6 +285,7 @@ class Observation(models.Model):
             kind=MemoryKind(self.kind),
             half_life_days=self.half_life_days,
             key_by=given.model if given is not None else "",
+            own_key=(key_part(self.subject), key_part(self.predicate), key_part(self.object)),
             derivation=self.derivation or "",
             roots=roots,
             uses=uses + self.uses_inherited,

@@ -11,7 +11,7 @@ import numpy as np
 from consolidation.candidates import Columns, Link, Met
 from observations.embedding import Profile
 from observations.normalise import key_part, normalised
-from observations.records import Record, StatedBy, Status
+from observations.records import MemoryKind, Record, StatedBy, Status
 
 PROFILE = Profile(name="scripted", model_id="none", file_hash="", dimensions=4, t_candidate=0.86, t_merge=0.95)
 SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -37,6 +37,9 @@ def row(
     roots: Sequence[str] = (),
     uses: int = 0,
     chain: int = 0,
+    kind: MemoryKind = MemoryKind.FACT,
+    key_by: str = "",
+    own_key: tuple[str, str, str] = ("", "", ""),
 ) -> Record:
     """One record of scope 1, stated by an agent, unless told otherwise."""
     return Record(
@@ -60,6 +63,10 @@ def row(
         roots=frozenset(roots),
         uses=uses,
         chain=chain,
+        kind=kind,
+        half_life_days=kind.half_life_days,
+        key_by=key_by,
+        own_key=own_key,
     )
 
 

@@ -59,7 +59,7 @@ def test_identical_texts_without_keys_merge_by_themselves_even_without_vectors()
 
 def test_the_threshold_is_reached_at_exactly_its_value_and_not_below() -> None:
     """R42, R66: at or over 0.95; a policy may raise it, never lower it."""
-    rows = [row(1, "The plant is watered on Mondays", PLANT), row(2, "Plant is watered on Mondays", PLANT)]
+    rows = [row(number, "The plant is watered on Mondays", PLANT) for number in (1, 2)]
     rows[1] = replace(rows[1], normalised="plant watered mondays")
     at, below = all_links(rows, 0.95), all_links(rows, 0.9499)
     assert only(rows, at).approval is Approval.AUTO
