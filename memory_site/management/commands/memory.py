@@ -7,14 +7,15 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from consolidation.management.failing import OneSentence
-from memory_site.management.memory import files, reading, standing
+from memory_site.management.memory import files, keys, reading, standing
 from observations.retrieval import CALL_SITES
 
 EXIT = "Exit status: 0 all done, 1 done in part, 2 not done; what is wrong is one sentence on standard error."
 FIELDS = """
 Each line is one JSON object: `text`, and where they are known `id`, `scope`, `created_at` (ISO 8601; UTC without a
-zone), `subject`, `predicate`, `object`, `confidence`, `stated_by` (user, operator, agent, tool, outside), `valid_from`,
-`valid_to`, `source_uris`, and `supersedes` (the id of an observation that this one replaces). A line with `speaker`,
+zone), `subject`, `predicate`, `object`, `confidence`, `stated_by` (user, operator, agent, tool, outside), `memory_kind`
+(preference, identity, fact, state, episode, note), `half_life_days`, `valid_from`, `valid_to`, `source_uris`, and
+`supersedes` (the id of an observation that this one replaces). A line with `speaker`,
 `source_uri` or `query` and `response` is an episode, unless `kind` says otherwise. Other fields are left alone. Lines
 that are already there are skipped, so a file can be imported again.
 """
@@ -30,6 +31,7 @@ class Command(OneSentence):
         commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
         self._import(commands.add_parser("import", help="store the lines of a JSONL file", description=FIELDS))
         self._export(commands.add_parser("export", help="write memory as lines that `import` reads"))
+        self._keys(commands.add_parser("keys", help="ask the model for keys that observations lack"))
         self._search(commands.add_parser("search", help="find observations of one scope by words and meaning"))
         paused = "planning and applying refuse while reads and writes go on"
         pause = commands.add_parser("pause", help=f"pause a scope, or everything: {paused}")
@@ -58,6 +60,10 @@ class Command(OneSentence):
             "--output", metavar="FILE", help="write this file whole or not at all (default: standard output)"
         )
 
+    def _keys(self, parser: CommandParser) -> None:
+        parser.add_argument("--scope", metavar="NAME", default="*", help="a scope, or 'prefix/*' (default: all)")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
     def _search(self, parser: CommandParser) -> None:
         parser.add_argument("query", metavar="QUERY", help="a question or some words")
         parser.add_argument("--scope", metavar="NAME", required=True, help="whose memory to search")
@@ -78,6 +84,8 @@ class Command(OneSentence):
                 )
             case "export":
                 files.export_file(self.stdout, pattern=options["scope"], output=options["output"])
+            case "keys":
+                keys.give_keys(self.stdout, pattern=options["scope"], as_json=options["json"])
             case "search":
                 reading.search_scope(
                     self.stdout,

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 from django.core.management.base import OutputWrapper
-from tqdm import tqdm
 
+from memory_site.management.memory.bars import bar
 from memory_site.management.memory.errors import Error, Partly, scopes_matching
 from observations import ingest
 from observations.embedding import EmbeddingError
@@ -31,9 +31,9 @@ def import_file(
     if scope is not None and not scope.strip():
         raise Error("--scope is empty: give the scope's name, such as 'team/project'.")
     started = time.monotonic()
-    with _opened(file) as stream, _bar("import", _size(stream), "B") as bar:
+    with _opened(file) as stream, bar("import", _size(stream), "B") as shown:
         try:
-            lines = _lines(stream, bar.update)
+            lines = _lines(stream, shown.update)
             report = ingest.import_lines(lines, scope=scope, scope_field=scope_field)
         except ingest.ImportStopped as stopped:
             raise Error(str(stopped)) from stopped
@@ -89,11 +89,6 @@ def _lines(stream: IO[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
         yield line
 
 
-def _bar(what: str, total: int | None, unit: str) -> tqdm[NoReturn]:
-    """A progress bar on standard error, where that is a terminal."""
-    return tqdm(desc=what, total=total, unit=unit, unit_scale=unit == "B", file=sys.stderr, disable=None, leave=False)
-
-
 def _embed(names: Iterable[str]) -> tuple[int, str]:
     """How many vectors were computed, and what kept the rest from it."""
     scopes = list(Scope.objects.filter(name__in=list(names)).order_by("name"))
@@ -102,10 +97,10 @@ def _embed(names: Iterable[str]) -> tuple[int, str]:
     def told(count: int) -> None:
         nonlocal done
         done += count
-        bar.update(count)
+        shown.update(count)
 
     try:
-        with _bar("embed", ingest.missing_vectors(scopes=scopes), "rows") as bar:
+        with bar("embed", ingest.missing_vectors(scopes=scopes), "rows") as shown:
             ingest.embed_now(scopes=scopes, on_progress=told)
     except EmbeddingError as error:
         return done, f"The lines are stored, but not all of their vectors: {error} A worker tries again by itself."

@@ -1,0 +1,86 @@
+"""`memory keys`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from django.core.management.base import OutputWrapper
+
+from memory_site.management.memory.bars import bar
+from memory_site.management.memory.errors import Error, Partly, scopes_matching
+from observations import ingest
+from observations.ingest import KeysReport
+from observations.llm import Answer
+from observations.models import Scope
+
+# Failures that every further scope would meet too; a budget may be one scope's own.
+_EVERYWHERE: Final = (Answer.NO_MODEL, Answer.DENIED, Answer.UNREACHABLE)
+Reports = list[tuple[Scope, KeysReport]]
+
+
+def give_keys(out: OutputWrapper, *, pattern: str, as_json: bool) -> None:
+    """Ask the model for missing keys, scope by scope, and say what came of it. Raises Error and Partly."""
+    reports = _given(scopes_matching(pattern))
+    failures = [report.not_run for _, report in reports if report.not_run]
+    sums = _sums(reports)
+    if failures and not sums["asked"]:
+        raise Error(f"No key was given to {sums['left']:,} observations that lack one: {failures[0]}")
+    out.write(json.dumps(_document(reports), ensure_ascii=False) if as_json else _told(reports))
+    if failures:
+        raise Partly(f"{sums['left']:,} observations were not asked about: {failures[0]}")
+    if sums["unusable"]:
+        raise Partly(f"{sums['unusable']:,} observations got an answer that cannot be used: run this again.")
+
+
+def _given(scopes: Sequence[Scope]) -> Reports:
+    """One report for each scope that lacks keys; after a failure that all would meet, the rest are not tried."""
+    waiting = {scope: count for scope in scopes if (count := ingest.lacking_keys(scope=scope))}
+    reports: Reports = []
+    stopped = ""
+    with bar("keys", sum(waiting.values()), "rows") as shown:
+        for scope, count in waiting.items():
+            if stopped:
+                reports.append((scope, KeysReport(left=count, not_run=stopped)))
+                continue
+            report = ingest.give_keys(scope=scope, progress=shown.update)
+            reports.append((scope, report))
+            stopped = report.not_run if report.failure in _EVERYWHERE else ""
+    return reports
+
+
+_FIGURES: Final = ("asked", "given", "none", "refused", "unusable", "changed", "left")
+
+
+def _document(reports: Reports) -> dict[str, object]:
+    rows = [
+        {
+            "scope": scope.name,
+            **{name: getattr(report, name) for name in _FIGURES},
+            "refusals": dict(report.refusals),
+            "not_run": report.not_run or None,
+        }
+        for scope, report in reports
+    ]
+    return {**_sums(reports), "scopes": rows}
+
+
+def _sums(reports: Reports) -> dict[str, int]:
+    return {name: sum(getattr(report, name) for _, report in reports) for name in _FIGURES}
+
+
+def _told(reports: Reports) -> str:
+    if not reports:
+        return "nothing to do: every observation has a key, or was asked about"
+    sums = _sums(reports)
+    lines = [
+        f"{sums['asked']:,} observations asked about: {sums['given']:,} keys given, {sums['none']:,} hold none,"
+        f" {sums['refused']:,} refused, {sums['unusable']:,} answered unusably, {sums['changed']:,} changed meanwhile"
+    ]
+    refusals: Counter[str] = Counter()
+    for _, report in reports:
+        refusals.update(report.refusals)
+    lines += [f"  {count:,} refused: {reason}" for reason, count in refusals.most_common()]
+    return "\n".join(lines)
