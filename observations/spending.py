@@ -170,8 +170,8 @@ class DailyBudget:
             ("this scope's ", spent.get(cost.scope_id, 0), "PALIMPSEST_BUDGET_DOLLARS_PER_SCOPE_PER_DAY"),
         ]
         for whose, already, setting in limits if cost.scope_id is not None else limits[:1]:
-            limit = round(getattr(settings, setting) * _MILLION)
-            if already + cost.microdollars > limit:
+            limit = getattr(settings, setting) * _MILLION
+            if not already + cost.microdollars <= limit + 0.5:  # half: of rounding; a limit that is no number is none
                 return BudgetSpent(
                     f"Of {whose}{_dollars(limit)} for the model today {_dollars(already)} are spent and this question "
                     f"may cost {_dollars(cost.microdollars)}; wait for tomorrow (UTC) or raise {setting}{self._hint()}."
@@ -233,8 +233,8 @@ def _unreadable() -> BudgetSpent:
     return BudgetSpent("What was spent today cannot be read, so the model was not asked; look at the database's log.")
 
 
-def _dollars(microdollars: int) -> str:
-    return f"${microdollars / _MILLION:.2f}" if microdollars % 10_000 == 0 else f"${microdollars / _MILLION:.4f}"
+def _dollars(microdollars: float) -> str:
+    return f"${microdollars / _MILLION:.{2 if round(microdollars, 3) % 10_000 == 0 else 4}f}"
 
 
 # --- the record ------------------------------------------------------------------------------------------------------

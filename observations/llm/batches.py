@@ -6,6 +6,7 @@ Every question of a batch ends for itself: answered, failed, expired, or not end
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from observations.llm.asking import Unreachable
 log = logging.getLogger(__name__)
 
 LARGEST: Final = 1_000  # questions of one batch; the provider takes 100,000 or 256 MB
+_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 _LONGEST_PAUSE: Final = 20.0
 _GROWTH: Final = 1.5
 _AFTER_STOPPING: Final = 0.1  # of the whole wait: for the questions that were under way when the batch was stopped
@@ -44,7 +46,7 @@ def run(
     """
     named = [{"custom_id": f"q{number}", "params": question} for number, question in enumerate(questions)]
     try:
-        batch_id = str(endpoint.start_batch(named).id)
+        batch_id = _id(endpoint.start_batch(named))
     except Exception as error:
         if provider.interrupts(error):
             raise
@@ -58,6 +60,13 @@ def run(
         _stop(endpoint, batch_id)
         raise
     return [found.get(f"q{number}") or _lost() for number in range(len(questions))]
+
+
+def _id(batch: Any) -> str:
+    """The batch's name, which becomes part of addresses and of lines of the log. Raises ValueError."""
+    if not _NAME.fullmatch(str(batch.id)):
+        raise ValueError("the endpoint's name for the batch is none")
+    return str(batch.id)
 
 
 def _found(endpoint: provider.Endpoint, batch_id: str, *, model: str, waiting: Waiting) -> dict[str, Asked]:

@@ -302,6 +302,20 @@ def test_no_budget_allows_nothing_that_costs(settings: Settings, budget: DailyBu
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(("limit", "allowed"), [("inf", True), ("nan", False), ("-1", False), ("0.29", True)])
+def test_a_limit_that_is_no_number_allows_nothing(
+    limit: str, allowed: bool, settings: Settings, budget: DailyBudget
+) -> None:
+    """No limit has to be asked for; a slip of the pen must not mean it."""
+    settings.PALIMPSEST_BUDGET_DOLLARS_PER_DAY = float(limit)
+    if allowed:
+        budget.check(cost=cost(0.29))
+    else:
+        with pytest.raises(BudgetSpent):
+            budget.check(cost=cost(0.0))
+
+
+@pytest.mark.django_db
 def test_the_refusal_is_one_sentence_with_the_figures(budget: DailyBudget) -> None:
     spending.record(call(0.98765))
     with pytest.raises(BudgetSpent) as caught:

@@ -148,7 +148,15 @@ def test_an_outage_while_the_results_are_read_keeps_what_was_read(
 
 
 @pytest.mark.parametrize(
-    ("reply", "word"), [(failing(401), "denied"), (failing(500), "unreachable"), (Scripted(body=b"[]"), "unreachable")]
+    ("reply", "word"),
+    [
+        (failing(401), "denied"),
+        (failing(500), "unreachable"),
+        (Scripted(body=b"[]"), "unreachable"),
+        (Scripted(body=b"{}"), "unreachable"),
+        (Scripted(body=b'{"id": "../messages?x\\nERROR: forged"}'), "unreachable"),
+        (Scripted(body=b"<html>", content_type="text/html"), "unreachable"),
+    ],
 )
 def test_a_batch_that_cannot_be_started_fails_as_a_whole(reply: Scripted, word: str, calls: list[Call]) -> None:
     with messages_stub(echo, batch=BatchScript(create=reply)) as stub:
