@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observations.llm import DEFAULT_MODEL, Price, Request, Usage
@@ -72,6 +72,7 @@ def test_the_default_model_is_known() -> None:
     assert family(DEFAULT_MODEL) is not UNKNOWN
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.integers(1, 4_000), st.booleans())
 def test_a_question_never_costs_more_than_it_was_said_it_can(text: str, max_tokens: int, batch: bool) -> None:
     """Two bytes to three are a token at the least, whatever the script, and the answer ends at max_tokens."""

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observations.llm import find_quote
@@ -106,6 +106,7 @@ _spaces = st.sampled_from([" ", "  ", "\n"])
 _cases = st.sampled_from([str.upper, str.lower, str.title])
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("aB\u00e9\u00df7", min_size=2, max_size=5), min_size=3, max_size=8), _cases, _spaces)
 def test_a_quote_of_whole_words_is_found(words: list[str], case: Callable[[str], str], space: str) -> None:
     source = f"So: {' '.join(words)} , she said"
@@ -114,6 +115,7 @@ def test_a_quote_of_whole_words_is_found(words: list[str], case: Callable[[str],
     assert plain(source[slice(*place)]) == plain(" ".join(words))
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("aB\u00e9\u0301'-.7", min_size=1, max_size=4), min_size=2, max_size=6), st.data())
 def test_what_is_found_reads_as_the_quote_does(words: list[str], data: st.DataObject) -> None:
     """Whatever is cut out of a source: a place that is given holds the quoted words and no others."""
@@ -125,6 +127,7 @@ def test_what_is_found_reads_as_the_quote_does(words: list[str], data: st.DataOb
         assert plain(source[slice(*place)].strip("'")) == plain(quote.strip(" '"))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40), st.text(max_size=80))
 def test_any_texts_give_a_place_inside_the_source_or_none(quote: str, source: str) -> None:
     place = find_quote(quote, source)

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observations.llm import Answer, ModelFailed, Unusable
@@ -291,6 +291,7 @@ _answers = st.dictionaries(_texts, _values, min_size=1, max_size=4) | st.lists(
 )
 
 
+@settings(deadline=None)
 @given(_answers, st.booleans(), st.sampled_from([None, 2]))
 def test_every_answer_is_read_bare_in_a_sentence_and_in_a_fence(
     value: Any, ascii_only: bool, indent: int | None
@@ -301,6 +302,7 @@ def test_every_answer_is_read_bare_in_a_sentence_and_in_a_fence(
     assert json_in(f"From [0] and [1]: {text} That is all.") == value
 
 
+@settings(deadline=None)
 @given(_answers, st.data())
 def test_no_answer_that_ends_too_early_is_taken_for_a_shorter_one(value: Any, data: st.DataObject) -> None:
     text = json.dumps(value)
@@ -311,6 +313,7 @@ def test_no_answer_that_ends_too_early_is_taken_for_a_shorter_one(value: Any, da
         json_in(f"From [0]: {text[:end]}")
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from('{}[]",:\\\n`~ a1e-'), max_size=60))
 def test_no_text_raises_anything_but_unusable(text: str) -> None:
     with contextlib.suppress(Unusable):
