@@ -54,7 +54,7 @@ def import_and_embed() -> None:
     with (DATA / "locomo_observations.jsonl").open("rb") as file:
         report = ingest.import_lines(file, scope_field="conversation")
     stored = time.perf_counter()
-    count = ingest.embed_now(scopes=Scope.objects.all())
+    count = ingest.embed_now(scopes=Scope.objects.all()).total
     embedded = time.perf_counter()
     print(f"import: {report.added:,} observations of {len(report.scopes)} scopes in {stored - began:.2f} s")
     print(f"embed: {count:,} in {embedded - stored:.2f} s ({count / (embedded - stored):.0f}/s, one thread)\n")
@@ -73,8 +73,8 @@ def ranking(asked: Sequence[Question]) -> None:
     for question in asked:
         scope = scopes[question.scope]
         vector = retrieval._asked(question.query, embedder)
-        cosines, _ = retrieval._by_meaning(scope, vector, 50, also=())
-        shares = retrieval._by_words(scope, question.query, 50)
+        cosines = retrieval._by_meaning(scope, vector, 50, fades=0.0, also=()).cosines
+        shares = retrieval._by_words(scope, question.query, 50, fades=0.0).shares
         began = time.perf_counter()
         answer = retrieval.search(scope=scope, query=question.query, k=K, call_site="search")
         seconds.append(time.perf_counter() - began)

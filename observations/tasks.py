@@ -28,14 +28,19 @@ def age_outbox() -> str:
 @shared_task(ignore_result=True)
 def embed(scope_id: int, first: int, last: int) -> str:
     """Compute the missing vectors of a scope's observations from id `first` to `last`; a second delivery finds none
-    missing.
+    missing. Episodes are asked for by rows of the outbox only.
     """
     return outbox.perform(task=EMBED, scope_id=scope_id, key=f"{first}-{last}", payload={"first": first, "last": last})
 
 
 @outbox.handles(EMBED)
 def _embed(job: outbox.Job) -> str:
-    done = ingest.embed_missing(scope_id=job.scope, first=job.number("first"), last=job.number("last"))
+    done = ingest.embed_missing(
+        scope_id=job.scope,
+        first=job.number("first"),
+        last=job.number("last"),
+        episodes=job.word("of") == ingest.EPISODES,
+    )
     return f"{done} vectors" if done else outbox.ALREADY_DONE
 
 

@@ -25,7 +25,7 @@ def plan_text(plan: Plan | None, *, scopes: Sequence[Scope], explain: bool) -> s
     if plan is None:
         return "nothing to do"
     parts = [*_failures(plan), render(planner.printed(plan), explain=explain)]
-    if without := ingest.missing_vectors(scopes=scopes):
+    if without := ingest.missing_vectors(scopes=scopes).observations:
         parts += [
             "",
             f"NOTE  {without} records have no vector yet and were compared by their words alone:"
@@ -62,7 +62,7 @@ def plan_document(plan: Plan | None, *, scopes: Sequence[Scope], results: Sequen
     if plan is None:
         return {"id": None, "counts": {}, "operations": []}
     document: Document = dict(planner.plan_json(plan))
-    document["without_vector"] = ingest.missing_vectors(scopes=scopes)
+    document["without_vector"] = ingest.missing_vectors(scopes=scopes).observations
     if results is not None:
         document["applied"] = results_document(results, plan=plan)
     return document

@@ -51,7 +51,7 @@ def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
         raise ValueError(f"The demo's line {number} was refused: {reason}")
     scopes = list(Scope.objects.filter(name__in=demo.SCOPES))
     say("Computing vectors ...")
-    ingest.embed_now(scopes=scopes)
+    ingest.embed_now(scopes=scopes, episodes=False)  # the worker computes those of the episodes
     _declare_retention()
     logins = _people(home)
     say("Planning ...")

@@ -12,15 +12,17 @@ from observations.ingest.keying import (
     withdraw_key,
 )
 from observations.ingest.lines import MAX_LINE
-from observations.ingest.vectors import embed_missing, embed_now, missing_vectors
+from observations.ingest.vectors import EPISODES, Vectors, embed_missing, embed_now, missing_vectors
 
 __all__ = [
     "AT_ONCE",
+    "EPISODES",
     "GIVE_KEYS",
     "MAX_LINE",
     "ImportReport",
     "ImportStopped",
     "KeysReport",
+    "Vectors",
     "embed_missing",
     "embed_now",
     "export_lines",

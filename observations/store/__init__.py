@@ -22,10 +22,11 @@ from observations.store.moving import (
     write_derived,
 )
 from observations.store.scopes import ScopeNameRefused, lock_episodes, lock_rows, lock_scope, open_scope
-from observations.store.vectors import EMBED, put_embeddings
+from observations.store.vectors import EMBED, EPISODES, put_embeddings
 
 __all__ = [
     "EMBED",
+    "EPISODES",
     "MAX_ATTEMPTS",
     "Derived",
     "Fate",

@@ -77,6 +77,8 @@ def add_episodes(*, scope: Scope, turns: Sequence[Turn]) -> list[Written]:
     known_content = _known_content(scope, drafts)
     fresh, fates = _sort(drafts, known, known_content)
     Episode.objects.bulk_create(fresh)
+    if fresh:
+        embed_later(scope, [row.pk for row in fresh], episodes=True)
     known |= {row.external_id: (row.pk, "") for row in fresh}
     known |= {
         row.external_id: (known_content[key], "")

@@ -80,6 +80,7 @@ def episode_row(scope: Scope, turn: Turn, now: datetime) -> Episode:
         source_uri=source,
         root_source=root or source,
         outcome=turn.outcome,
+        status=turn.status,
     )
 
 

@@ -22,6 +22,7 @@ from observations.embedding import EmbeddingError
 from observations.models import Scope
 
 _REFUSALS_SHOWN = 20
+_NONE = ingest.Vectors(0, 0)
 
 
 def import_file(
@@ -42,11 +43,13 @@ def import_file(
                 f"{file} cannot be read to its end ({error.strerror}): what was read before is stored."
             ) from error
     seconds = time.monotonic() - started
-    embedded, failure = _embed(report.scopes) if embed else (0, "")
-    figures = _figures(report) | {"embedded": embedded, "seconds": round(seconds, 3)}
+    embedded, failure = _embed(report.scopes) if embed else (_NONE, "")
+    figures = _figures(report) | {"embedded": embedded.total, "embedded_episodes": embedded.episodes}
+    figures |= {"seconds": round(seconds, 3)}
     out.write(json.dumps(figures, ensure_ascii=False) if as_json else _told(report, seconds))
-    if embedded and not as_json:
-        out.write(f"{embedded:,} vectors computed")
+    if embedded.total and not as_json:
+        whose = f" ({embedded.observations:,} of observations, {embedded.episodes:,} of episodes)"
+        out.write(f"{embedded.total:,} vectors computed{whose if embedded.episodes else ''}")
     if failure:
         raise Partly(failure)
     if report.refused:
@@ -89,22 +92,17 @@ def _lines(stream: IO[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
         yield line
 
 
-def _embed(names: Iterable[str]) -> tuple[int, str]:
+def _embed(names: Iterable[str]) -> tuple[ingest.Vectors, str]:
     """How many vectors were computed, and what kept the rest from it."""
     scopes = list(Scope.objects.filter(name__in=list(names)).order_by("name"))
-    done = 0
-
-    def told(count: int) -> None:
-        nonlocal done
-        done += count
-        shown.update(count)
-
+    missing = ingest.missing_vectors(scopes=scopes)
     try:
-        with bar("embed", ingest.missing_vectors(scopes=scopes), "rows") as shown:
-            ingest.embed_now(scopes=scopes, on_progress=told)
+        with bar("embed", missing.total, "rows") as shown:
+            return ingest.embed_now(scopes=scopes, on_progress=shown.update), ""
     except EmbeddingError as error:
+        left = ingest.missing_vectors(scopes=scopes)
+        done = ingest.Vectors(missing.observations - left.observations, missing.episodes - left.episodes)
         return done, f"The lines are stored, but not all of their vectors: {error} A worker tries again by itself."
-    return done, ""
 
 
 def _figures(report: ingest.ImportReport) -> dict[str, object]:
