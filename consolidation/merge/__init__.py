@@ -81,6 +81,11 @@ class _Pass:
         """The pairs with one of these verdicts whose rows nothing of this plan takes."""
         return [pair for pair in self.of(*verdicts) if self.taken.keys().isdisjoint(pair.pair)]
 
+    def together(self, pair: Judged) -> bool:
+        """Whether one appliable proposal takes both rows of a pair, and so shows it."""
+        one, other = (self.taken.get(row) for row in pair.pair)
+        return one is not None and one is other
+
     def holds(self, record: Record) -> str:
         """How many values the predicate of a record has at a time; "" while nobody said."""
         predicate = record.key[1]
@@ -123,16 +128,13 @@ def merge_proposals(
     refused = rejected or {}
     known = {record.id: record for record in rows if record.kind not in policy.untouchable}
     state = _Pass(known, {}, policy, refines, cardinality)
-    apart = distinct | refused.get(Kind.MERGE, frozenset())
-    for link in sorted(links):
-        if link.a in known and link.b in known and (link.a, link.b) not in apart:
-            state.judged[link.a, link.b] = _judge(state, link, profile, objections)
+    _judge(state, links, distinct | refused.get(Kind.MERGE, frozenset()), profile, objections)
     keys = _keys(state, distinct | refused.get(Kind.SUPERSEDE, frozenset()))
-    _contradictions(state, {key: rows for key, (rows, stands) in keys.items() if stands.first})
+    _contradictions(state, [values for values, stands in keys if stands.first])
     if policy.merge:
         for cluster in cliques(state.free(Verdict.SAME), cap=policy.block_cap):
             state.add(_merge(state, cluster, Approval.AUTO))
-    _contradictions(state, {key: rows for key, (rows, stands) in keys.items() if not stands.first})
+    _contradictions(state, [values for values, stands in keys if not stands.first])
     if policy.merge:
         _for_a_person(state)
         _skips(state)
@@ -141,10 +143,16 @@ def merge_proposals(
     )
 
 
-def _judge(state: _Pass, link: Link, profile: Profile, objections: Objector) -> Judged:
-    a, b = state.records[link.a], state.records[link.b]
-    many = contradicts(a, b) and state.holds(a) == "many"
-    return judge(a, b, link=link, profile=profile, policy=state.policy, many_valued=many, objections=objections)
+def _judge(state: _Pass, links: Iterable[Link], apart: frozenset[Pair], profile: Profile, objections: Objector) -> None:
+    """Judge every pair that the pass may see and nobody told apart."""
+    for link in sorted(links):
+        a, b = state.records.get(link.a), state.records.get(link.b)
+        if a is None or b is None or (link.a, link.b) in apart:
+            continue
+        many = contradicts(a, b) and state.holds(a) == "many"
+        state.judged[link.a, link.b] = judge(
+            a, b, link=link, profile=profile, policy=state.policy, many_valued=many, objections=objections
+        )
 
 
 def _merge(
@@ -231,10 +239,7 @@ def _skips(state: _Pass) -> None:
         for cluster in cover(state.of(verdict), cap=cap):
             state.add(_merge(state, cluster, Approval.NEVER, verdict.value))
     _values_apart(state)
-    clustered = {
-        pair for proposal in state.proposals if proposal.appliable for pair in combinations(proposal.sources, 2)
-    }
-    left = [pair for pair in state.of(Verdict.ASK, Verdict.SAME) if pair.pair not in clustered]
+    left = [pair for pair in state.of(Verdict.ASK, Verdict.SAME) if not state.together(pair)]
     for cluster in cover(left, cap=cap):
         ids = sorted({state.taken[row].id for row in cluster if row in state.taken})
         state.add(_merge(state, cluster, Approval.NEVER, f"{_WAITS}, after {', '.join(ids[:3])}"))
@@ -243,20 +248,16 @@ def _skips(state: _Pass) -> None:
 # --- contradictions --------------------------------------------------------------------------------------------------
 
 
-def _keys(state: _Pass, settled: frozenset[Pair]) -> dict[Key, tuple[list[Record], Standing]]:
-    """The keys with several objects whose predicate is not known to hold several values, that a person has to judge."""
+def _keys(state: _Pass, settled: frozenset[Pair]) -> list[tuple[list[Record], Standing]]:
+    """The rows of each key that a person has to decide between: several objects, not all judged, not known as many."""
     judged = beside(state.records, settled)
-    found = {}
-    for key, rows in several(state.records.values()).items():
-        stands = standing(rows, judged)
-        if stands.asked and state.holds(rows[0]) != "many":
-            found[key] = rows, stands
-    return found
+    found = [(rows, standing(rows, judged)) for rows in several(state.records.values()).values()]
+    return [(rows, stands) for rows, stands in found if stands.asked and state.holds(rows[0]) != "many"]
 
 
-def _contradictions(state: _Pass, keys: Mapping[Key, Sequence[Record]]) -> None:
+def _contradictions(state: _Pass, keys: Sequence[Sequence[Record]]) -> None:
     """One SUPERSEDE per key with every live value (R71, R97)."""
-    for rows in keys.values():
+    for rows in keys:
         state.add(_supersede(state, rows))
 
 

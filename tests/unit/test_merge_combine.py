@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from consolidation.merge import blast, combine
@@ -86,6 +88,38 @@ def test_validity_is_the_union_and_open_stays_open(
     ]
     claim = combine(rows, keeper=1).claim
     assert (claim.valid_from, claim.valid_to) == tuple(day(moment) if moment else None for moment in union)
+
+
+def periods_of(*periods: tuple[str | None, str | None], keeper: int = 1) -> tuple[datetime | None, datetime | None]:
+    rows = [
+        row(number, "x", valid_from=day(start) if start else None, valid_to=day(end) if end else None)
+        for number, (start, end) in enumerate(periods, start=1)
+    ]
+    claim = combine(rows, keeper=keeper).claim
+    return claim.valid_from, claim.valid_to
+
+
+def test_periods_that_touch_are_united_because_no_time_is_claimed_that_no_source_claims() -> None:
+    touching = [("2001-01-01", "2005-01-01"), ("2005-01-01", "2010-01-01")]
+    assert periods_of(*touching) == (day("2001-01-01"), day("2010-01-01"))
+
+
+@pytest.mark.parametrize("keeper", [1, 2])
+def test_periods_with_time_between_them_are_not_united_and_the_keepers_stays(keeper: int) -> None:
+    """Merged validity is the union only when the intervals meet: two terms are not one long one."""
+    apart = [("2001-01-01", "2005-01-01"), ("2010-01-01", "2012-01-01")]
+    assert periods_of(*apart, keeper=keeper) == tuple(day(moment) for moment in apart[keeper - 1])
+    assert periods_of((None, "2005-01-01"), ("2010-01-01", None)) == (None, day("2005-01-01"))
+
+
+def test_a_period_that_bridges_two_others_unites_them() -> None:
+    bridged = [("2001-01-01", "2005-01-01"), ("2010-01-01", "2012-01-01"), ("2004-01-01", "2011-01-01")]
+    assert periods_of(*bridged) == (day("2001-01-01"), day("2012-01-01"))
+
+
+def test_confidence_is_capped_also_where_a_source_is_surer_than_the_cap() -> None:
+    """R72: at most 0.99."""
+    assert combine([row(1, "x", confidence=1.0), row(2, "x")], keeper=1).claim.confidence == 0.99
 
 
 def test_uses_are_summed_for_ranking_and_the_chain_grows_by_one() -> None:

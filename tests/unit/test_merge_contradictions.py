@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 
 import pytest
 
@@ -174,6 +175,16 @@ def test_a_key_with_very_many_values_is_asked_about_like_any_other() -> None:
     [decision] = plan(rows, links)[Kind.SUPERSEDE]
     assert (decision.state, decision.sources) == (State.NEEDS_HUMAN, tuple(range(1, 15)))
     assert (decision.product["suggested"], decision.keeper) == ("many", None)
+
+
+def test_a_key_of_thousands_of_values_is_planned_in_no_time_to_speak_of() -> None:
+    """R37, R41: no step looks at every two rows of a question."""
+    rows = [row(number, f"thing {number}", ("ann", "likes", f"thing {number}")) for number in range(1, 4_001)]
+    links = [Link(number, number + 1, 0.97, Met.NEIGHBOUR) for number in range(1, 4_000)]
+    started = perf_counter()
+    made = plan(rows, links)
+    assert perf_counter() - started < 5
+    assert [len(proposals) for proposals in made.values()] == [1, 1]
 
 
 def test_a_row_of_the_key_that_met_nobody_is_shown_as_well() -> None:
