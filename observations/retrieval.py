@@ -1,5 +1,6 @@
 """RETRIEVE: what an agent may read, by meaning and by words, active rows of one scope only (R13, I21).
 
+What has faded ranks behind what is equally relevant and fresh, and is never left out for it (docs/decisions/0010).
 A read never raises for a dead store or embedder: it returns what it found and says that it is incomplete (promise 9).
 """
 
@@ -11,11 +12,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db import connection, transaction
+from psycopg import sql
 
+from observations import fading
 from observations.embedding import Embedder, Profile, embedder
 from observations.models import Observation, Scope, Use
 from observations.normalise import clean
@@ -37,6 +40,10 @@ _POOL: Final = 4  # each way of searching hands in this many times k rows to be 
 # What holding all words of the query adds to the cosine. Measured with MiniLM on 667 questions over 1,283 observations
 # in five scopes (locomo): recall@5 is 0.637 by meaning alone, 0.611 by words alone, 0.645 by reciprocal ranks, 0.68 so.
 _WORDS_COUNT: Final = 0.35
+# What a row loses of its score as its strength goes from 1 to 0, where somebody reads. A claim that is compared with
+# stored ones is compared by relevance alone: what it repeats or replaces is mostly old. Measured in decision 0010.
+_FADES: Final[Mapping[str, float]] = {"context": 0.1, "search": 0.1}
+_FLOOR: Final = 0.05  # strength never counts less; a policy's `decay_floor` has the same default, a layer above
 
 
 class Why(StrEnum):
@@ -102,7 +109,8 @@ def search(*, scope: Scope, query: str, k: int, call_site: str, embedder: Embedd
     if not text or k < 1:
         return Answer(uuid.uuid4(), (), complete=True)
     asked = _attempt("the embedder", lambda: _asked(text, embedder or current_embedder()))
-    hits = _attempt("the store", lambda: _read(scope, text, asked, k))
+    fades = _FADES.get(call_site, 0.0)
+    hits = _attempt("the store", lambda: _read(scope, text, asked, k, fades))
     answer = Answer(uuid.uuid4(), hits or (), complete=None not in (asked, hits))
     if hits:
         _attempt("the count of uses", lambda: _note_uses(scope, answer, call_site))
@@ -122,40 +130,60 @@ def _asked(text: str, embedder: Embedder) -> _Asked:
     return _Asked(str(vector.tolist()), embedder.profile)
 
 
-def _read(scope: Scope, text: str, asked: _Asked | None, k: int) -> tuple[Hit, ...]:
+def _read(scope: Scope, text: str, asked: _Asked | None, k: int, fades: float) -> tuple[Hit, ...]:
     """By words first, because a row that holds them is worth its cosine however far it is. One transaction."""
     pool = max(_POOL * k, 50)
     with transaction.atomic():
-        shares = _by_words(scope, text, pool)
-        cosines, nearest = _by_meaning(scope, asked, pool, also=shares) if asked else ({}, frozenset())
-        return _hits(scope, _Found(shares, cosines, nearest), k)
+        words = _by_words(scope, text, pool, fades=fades)
+        meaning = _by_meaning(scope, asked, pool, fades=fades, also=words.shares) if asked else _Meaning({}, {})
+        return _hits(scope, _Found(words, meaning, fades), k)
+
+
+class _Words(NamedTuple):
+    """What was found by words, by observation id."""
+
+    shares: Mapping[int, float]  # of the query's words, 0 to 1
+    strengths: Mapping[int, float]
+
+
+class _Meaning(NamedTuple):
+    """What was found by meaning, by observation id."""
+
+    cosines: Mapping[int, float]  # of the nearest, and of those found by words
+    strengths: Mapping[int, float]  # of the nearest
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What both ways of searching found, by observation id."""
+    """What both ways of searching found."""
 
-    shares: Mapping[int, float]  # of the query's words, 0 to 1
-    cosines: Mapping[int, float]
-    nearest: frozenset[int]  # those of the cosines that came by meaning
+    words: _Words
+    meaning: _Meaning
+    fades: float
 
     def ranked(self) -> list[tuple[int, float]]:
         """Ids and scores, best first: the cosine, plus the share of words, which changes no order where it is equal.
 
         A row without a vector counts as near as its words say, so that it is found at once.
         """
-        best = max(self.cosines.values(), default=1.0)
+        cosines, shares = self.meaning.cosines, self.words.shares
+        best = max(cosines.values(), default=1.0)
         scores = {
-            pk: self.cosines.get(pk, best * self.shares.get(pk, 0.0)) + _WORDS_COUNT * self.shares.get(pk, 0.0)
-            for pk in {*self.cosines, *self.shares}
+            pk: self._faded(pk, cosines.get(pk, best * shares.get(pk, 0.0)) + _WORDS_COUNT * shares.get(pk, 0.0))
+            for pk in {*cosines, *shares}
         }
         return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
+    def _faded(self, pk: int, score: float) -> float:
+        """The score less what its row has lost; a negative one falls too, so that fading never helps."""
+        strength = self.words.strengths.get(pk, self.meaning.strengths.get(pk, 1.0))
+        return score - self.fades * (1 - strength) * abs(score)
+
     def why(self, pk: int) -> Why:
         """Which way a row came."""
-        if pk not in self.nearest:
+        if pk not in self.meaning.strengths:
             return Why.WORDS
-        return Why.BOTH if pk in self.shares else Why.MEANING
+        return Why.BOTH if pk in self.words.shares else Why.MEANING
 
 
 Read = TypeVar("Read")
@@ -170,49 +198,64 @@ def _attempt(part: str, read: Callable[[], Read]) -> Read | None:
         return None
 
 
-_NEAREST = """
-WITH mine AS (
+_STRENGTH: Final = sql.SQL(fading.strength_sql(now="now()", floor="%(floor)s"))
+
+# The nearest rows once what has faded is put back. Fading only puts back, so no row farther than the pool's last one,
+# faded, can come into the pool: only rows within that reach have their strength looked up, by their primary key.
+_NEAREST: Final = sql.SQL("""
+WITH mine AS MATERIALIZED (
   SELECT observation_id AS id, vector <=> %(vector)s::vector AS distance FROM observations_embedding
   WHERE scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s AND active
     AND vector IS NOT NULL AND observation_id IS NOT NULL
-), nearest AS (SELECT id, distance FROM mine ORDER BY distance, id LIMIT %(pool)s)
-SELECT id, 1 - distance, true FROM nearest
+), reach AS (
+  SELECT max(distance + %(fades)s * (1 - strength) * abs(1 - distance)) AS distance
+  FROM (SELECT distance, {strength_of_mine} AS strength FROM mine ORDER BY distance LIMIT %(pool)s) closest
+), aged AS MATERIALIZED (
+  SELECT id, distance, {strength_of_mine} AS strength FROM mine WHERE distance <= (SELECT distance FROM reach)
+), nearest AS (
+  SELECT id, distance, strength FROM aged
+  ORDER BY distance + %(fades)s * (1 - strength) * abs(1 - distance), id LIMIT %(pool)s
+)
+SELECT id, 1 - distance, strength FROM nearest
 UNION ALL
-SELECT id, 1 - distance, false FROM mine WHERE id = ANY (%(also)s) AND id NOT IN (SELECT id FROM nearest)
-"""
+SELECT id, 1 - distance, NULL FROM mine WHERE id = ANY (%(also)s) AND id NOT IN (SELECT id FROM nearest)
+""").format(
+    strength_of_mine=sql.SQL("(SELECT {} FROM observations_observation o WHERE o.id = mine.id)").format(_STRENGTH)
+)
 
 
-def _by_meaning(
-    scope: Scope, asked: _Asked, pool: int, *, also: Collection[int]
-) -> tuple[dict[int, float], frozenset[int]]:
+def _by_meaning(scope: Scope, asked: _Asked, pool: int, *, fades: float, also: Collection[int]) -> _Meaning:
     """The nearest rows by an exact scan of the scope's vectors: no other scope's size can thin the answer (C14).
 
-    Returns cosines by id, and which are the nearest; `also` are rows whose cosine is wanted however far they are.
+    `also` are rows whose cosine is wanted however far they are.
     """
-    values: dict[str, str | int | list[int]] = {
+    values: dict[str, str | int | float | list[int]] = {
         "vector": asked.vector,
         "scope": scope.pk,
         "profile": asked.profile.name,
         "dimensions": asked.profile.dimensions,
         "pool": pool,
+        "fades": fades,
+        "floor": _FLOOR,
         "also": list(also),
     }
     with connection.cursor() as cursor:
         cursor.execute(_NEAREST, values)
         rows = cursor.fetchall()
-    return {pk: cosine for pk, cosine, _ in rows}, frozenset(pk for pk, _, close in rows if close)
+    strengths = {pk: strength for pk, _, strength in rows if strength is not None}
+    return _Meaning({pk: cosine for pk, cosine, _ in rows}, strengths)
 
 
 # One lookup per word of the query in the index of migration 0004, whose entries carry the scope: a condition on
 # scope_id here would tempt the planner to read the scope row by row instead. A row's share is that of the query's words
 # it holds, each weighed by its inverse document frequency within the scope: what every row says counts for nothing.
-_WORDS = """
+_WORDS: Final = sql.SQL("""
 WITH words AS MATERIALIZED (
   SELECT lexeme, ('''@ ' || %(scope)s || '''')::tsquery
       && ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery AS query
   FROM unnest(to_tsvector('english', %(text)s)) LIMIT 32
 ), found AS MATERIALIZED (
-  SELECT w.lexeme, o.id FROM words w JOIN observations_observation o
+  SELECT w.lexeme, o.id, {strength} AS strength FROM words w JOIN observations_observation o
   ON (to_tsvector('english', o.text) || array_to_tsvector(ARRAY['@ ' || o.scope_id::text])) @@ w.query
   WHERE o.status = 'active'
 ), weights AS MATERIALIZED (
@@ -221,16 +264,24 @@ WITH words AS MATERIALIZED (
   CROSS JOIN (SELECT count(*)::float8 AS n FROM observations_observation
               WHERE scope_id = %(scope)s AND status = 'active') rows
 )
-SELECT id, sum(weight) / (SELECT sum(weight) FROM weights) AS share FROM found JOIN weights USING (lexeme)
-GROUP BY id ORDER BY share DESC, id LIMIT %(pool)s
-"""
+SELECT id, sum(weight) / (SELECT sum(weight) FROM weights) AS share, strength FROM found JOIN weights USING (lexeme)
+GROUP BY id, strength ORDER BY sum(weight) * (1 - %(fades)s * (1 - strength)) DESC, id LIMIT %(pool)s
+""").format(strength=_STRENGTH)
 
 
-def _by_words(scope: Scope, text: str, pool: int) -> dict[int, float]:
+def _by_words(scope: Scope, text: str, pool: int, *, fades: float) -> _Words:
     """Rows that hold words of the query, and what share of them, by weight: 0 to 1."""
+    values: dict[str, str | int | float] = {
+        "scope": scope.pk,
+        "text": text,
+        "pool": pool,
+        "fades": fades,
+        "floor": _FLOOR,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_WORDS, {"scope": scope.pk, "text": text, "pool": pool})
-        return dict(cursor.fetchall())
+        cursor.execute(_WORDS, values)
+        rows = cursor.fetchall()
+    return _Words({pk: share for pk, share, _ in rows}, {pk: strength for pk, _, strength in rows})
 
 
 def _hits(scope: Scope, found: _Found, k: int) -> tuple[Hit, ...]:
@@ -248,7 +299,7 @@ def _hit(row: Observation, score: float, found: _Found) -> Hit:
         trust=Trust.LOW if row.derivation == "compact" else Trust.MEDIUM,
         status=Status(row.status),
         score=score,
-        cosine=found.cosines.get(row.pk),
+        cosine=found.meaning.cosines.get(row.pk),
     )
 
 
