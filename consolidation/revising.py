@@ -61,9 +61,11 @@ def checked(*, pattern: str, values: Mapping[str, Json], profile: Profile) -> ru
     return rules.Policy.from_dict(values)
 
 
-def wider(*, pattern: str) -> Policy | None:
-    """The policy that holds for what a pattern means: its own, or the most specific one around it. One query."""
-    rows = {row.pattern: row for row in Policy.objects.all()}
+def wider(*, pattern: str, own: bool = True) -> Policy | None:
+    """The policy that holds for what a pattern means: its own (unless not `own`), or the most specific one around it.
+    One query.
+    """
+    rows = {row.pattern: row for row in Policy.objects.all() if own or row.pattern != pattern}
     found = rules.most_specific(patterns=rows, scope=pattern)  # a pattern is below another one as a scope would be
     return rows[found] if found else None
 

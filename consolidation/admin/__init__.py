@@ -9,15 +9,16 @@ from __future__ import annotations
 from django.contrib import admin
 from django_celery_beat.models import ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule
 
+from consolidation.admin.calibrations import CalibrationScreen
 from consolidation.admin.episodes import EpisodeScreen
 from consolidation.admin.events import EventScreen
 from consolidation.admin.item import OperationScreen
 from consolidation.admin.observations import ObservationScreen
 from consolidation.admin.pauses import PauseScreen
 from consolidation.admin.plans import PlanScreen
-from consolidation.admin.policies import PolicyAdmin, VerdictAdmin
+from consolidation.admin.policies import PolicyScreen, VerdictAdmin
 from consolidation.admin.schedules import ScheduleAdmin, TimesAdmin
-from consolidation.models import Operation, Pause, Plan, Policy, Verdict
+from consolidation.models import Calibration, Operation, Pause, Plan, Policy, Verdict
 from observations.models import Episode, Event, Observation
 
 REGISTERED = {
@@ -27,7 +28,8 @@ REGISTERED = {
     Episode: EpisodeScreen,
     Event: EventScreen,
     Pause: PauseScreen,
-    Policy: PolicyAdmin,
+    Policy: PolicyScreen,
+    Calibration: CalibrationScreen,
     Verdict: VerdictAdmin,
     PeriodicTask: ScheduleAdmin,
     IntervalSchedule: TimesAdmin,

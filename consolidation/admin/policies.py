@@ -1,25 +1,166 @@
-"""Policies and verdicts, to look at."""
+"""Policies: what may be proposed and applied where. Read by everybody it concerns, changed by stewards (R32).
+
+A change is shown before it is saved, and saved only onto the version it was shown against.
+"""
 
 from __future__ import annotations
 
-from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest
+from typing import Final
 
-from observations.admin.base import Reach, ReadOnlyAdmin
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path
+
+from consolidation import revising
+from consolidation.admin.policy_editing import Editing
+from consolidation.admin.policy_questions import ask
+from consolidation.admin.policy_reading import concerning, holding, matching, meant, page, row_of, versions
+from consolidation.admin.policy_words import differences
+from consolidation.models import Policy
+from consolidation.operations import visible
+from observations.admin.base import Reach, ReadOnlyAdmin, Screen, signed_in
+from observations.admin.listing import listing
+
+ADD: Final = "consolidation.add_policy"
+CHANGE: Final = "consolidation.change_policy"
+REMOVE: Final = "consolidation.delete_policy"
+LISTED: Final = 500  # policies in the list; one per family of scopes is usual
+_PAGES: Final = "admin/consolidation/policy"
 
 
-class PolicyAdmin(ReadOnlyAdmin):
-    """What may be proposed and applied where. Only the patterns that concern this person's scopes."""
+class PolicyScreen(Screen):
+    """The list, one policy, its form and its history; which policy holds for a scope; the four questions."""
 
-    list_display = ("pattern", "version", "updated_at", "updated_by")
-    fields = ("pattern", "body", "version", "updated_at", "updated_by")
+    def extra_urls(self) -> list[URLPattern]:
+        """Everything but the list and the page of one policy."""
+        return [
+            path("new/", self.guarded(self.new_view, ADD), name=self.url_name("new")),
+            path("questions/", self.guarded(self.questions_view, ADD), name=self.url_name("questions")),
+            path("holds/<int:pk>/", self.guarded(self.holds_view), name=self.url_name("holds")),
+            path("<int:pk>/edit/", self.guarded(self.edit_view, CHANGE), name=self.url_name("edit")),
+            path("<int:pk>/versions/", self.guarded(self.versions_view), name=self.url_name("versions")),
+            path("<int:pk>/remove/", self.guarded(self.remove_view, REMOVE), name=self.url_name("remove")),
+        ]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
-        """Patterns that a person was given, the scopes they may see, and the one for everything."""
+    # --- looking
+
+    def list_view(self, request: HttpRequest) -> HttpResponse:
+        """The policies that concern this person, and which of them holds for each scope."""
+        reach, user = Reach.of(request), signed_in(request)
+        may = user.has_perm(CHANGE)
+        found = concerning(reach).order_by("pattern")[:LISTED]
+        scopes = listing(reach.scopes.order_by("name"), data=request.GET, size=50)
+        context = {
+            "title": "Policies",
+            "rows": [row_of(row, yours=may and reach.covers(row.pattern)) for row in found],
+            "page": scopes,
+            "holds": holding(scopes.rows),
+            "may_add": user.has_perm(ADD),
+        }
+        return self.render(request, f"{_PAGES}/change_list.html", context)
+
+    def _visible(self, request: HttpRequest, pk: int) -> tuple[Policy, Reach]:
         reach = Reach.of(request)
-        found = self.model._default_manager.order_by("pattern")
-        mine = Q(pattern="*") | Q(pattern__in=reach.patterns) | Q(pattern__in=reach.scopes.values("name"))
-        return found if reach.everything else found.filter(mine)
+        return get_object_or_404(concerning(reach), pk=pk), reach
+
+    def _own(self, request: HttpRequest, pk: int) -> tuple[Policy, Reach]:
+        policy, reach = self._visible(request, pk)
+        if not reach.covers(policy.pattern):
+            raise PermissionDenied("This policy holds for scopes that you were not given.")
+        return policy, reach
+
+    def page_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """Every setting of one policy, and where it holds."""
+        policy, reach = self._visible(request, pk)
+        user, covered = signed_in(request), reach.covers(policy.pattern)
+        groups, broken = page(policy)
+        scopes, count = meant(policy, reach=reach)
+        context = {
+            "title": f"Policy of {visible(policy.pattern)}",
+            "policy": row_of(policy, yours=covered and user.has_perm(CHANGE)),
+            "groups": groups,
+            "broken": broken,
+            "scopes": scopes,
+            "count": count,
+            "may_remove": covered and user.has_perm(REMOVE),
+        }
+        return self.render(request, f"{_PAGES}/change_form.html", context)
+
+    def versions_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """Every version with what it changed, who and when."""
+        policy, reach = self._visible(request, pk)
+        context = {
+            "title": f"History of {visible(policy.pattern)}",
+            "policy": row_of(policy, yours=reach.covers(policy.pattern) and signed_in(request).has_perm(CHANGE)),
+            "versions": versions(policy.pattern),
+        }
+        return self.render(request, f"{_PAGES}/versions.html", context)
+
+    def holds_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """Which policy holds for one scope, and why that one."""
+        reach = Reach.of(request)
+        scope = get_object_or_404(reach.scopes, pk=pk)
+        found = matching(scope)
+        held = Policy.objects.filter(pk=found[0].pk).first() if found else None
+        groups, broken = page(held or Policy(pattern="", body={}))
+        context = {
+            "title": f"What holds for {visible(scope.name)}",
+            "scope": {"pk": scope.pk, "name": visible(scope.name)},
+            "matches": found,
+            "own": any(match.pattern == visible(scope.name) for match in found),
+            "groups": groups,
+            "broken": broken,
+            "may_add": signed_in(request).has_perm(ADD) and reach.covers(scope.name),
+        }
+        return self.render(request, f"{_PAGES}/holds.html", context)
+
+    # --- writing
+
+    def new_view(self, request: HttpRequest) -> HttpResponse:
+        """A policy for a pattern that has none, beginning with what holds there now."""
+        reach, pattern = Reach.of(request), ""
+        if request.method == "POST":
+            pattern = request.POST.get("pattern", "").replace("\0", "").strip()[:200]
+        elif (asked := request.GET.get("scope", "")).isascii() and asked.isdigit() and len(asked) < 19:
+            pattern = get_object_or_404(reach.scopes, pk=int(asked)).name
+        return Editing(self, request, None, pattern).answer()
+
+    def edit_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """Change a policy; `?version=` begins with an older version instead of the newest."""
+        policy, _ = self._own(request, pk)
+        return Editing(self, request, policy, policy.pattern).answer()
+
+    def remove_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """First what would hold then; asked again, the policy is removed. Its versions stay."""
+        policy, reach = self._own(request, pk)
+        if request.method == "POST" and request.POST.get("version") == str(policy.version):
+            return self._remove(request, policy)
+        after = revising.wider(pattern=policy.pattern, own=False)
+        scopes, count = meant(policy, reach=reach)
+        context = {
+            "title": f"Remove the policy of {visible(policy.pattern)}",
+            "policy": row_of(policy, yours=True),
+            "after": visible(after.pattern) if after else "",
+            "changed": differences(policy.body, after.body if after else {}),
+            "scopes": scopes,
+            "count": count,
+        }
+        return self.render(request, f"{_PAGES}/remove.html", context)
+
+    def _remove(self, request: HttpRequest, policy: Policy) -> HttpResponse:
+        try:
+            revising.remove(pattern=policy.pattern, by=signed_in(request).get_username(), version=policy.version)
+        except revising.Conflict as conflict:
+            messages.error(request, visible(str(conflict)))
+        else:
+            messages.success(request, f"The policy of {visible(policy.pattern)} is removed; its versions are kept.")
+        return redirect(f"admin:{self.url_name('changelist')}")
+
+    def questions_view(self, request: HttpRequest) -> HttpResponse:
+        """The four questions; the answers become the policy of a scope or a pattern."""
+        return ask(self, request)
 
 
 class VerdictAdmin(ReadOnlyAdmin):
