@@ -10,8 +10,8 @@ from typing import TypeAlias, TypeVar
 
 from django.db import connection, transaction
 
-from observations.models import Episode, Evidence, Lineage, Observation, Scope, Tombstone
-from observations.records import Outcome, Status
+from observations.models import Episode, Evidence, GivenKey, Lineage, Observation, Scope, Tombstone
+from observations.records import MemoryKind, Outcome, Status
 
 CHUNK = 500  # rows read at a time
 
@@ -84,7 +84,7 @@ def _time(moment: datetime | None) -> str:
 
 def _observations(scope: Scope, rows: Sequence[Observation]) -> Iterator[Exported]:
     ids = [row.pk for row in rows]
-    evidence, lineage = _evidence(scope, ids), _lineage(scope, ids)
+    evidence, lineage, keys = _evidence(scope, ids), _lineage(scope, ids), _given_keys(scope, ids)
     names = _names(scope, {row.superseded_by_id for row in rows if row.superseded_by_id})
     tombs = {tomb.observation_id: tomb for tomb in Tombstone.objects.filter(scope=scope, observation_id__in=ids)}
     for row in rows:
@@ -99,6 +99,8 @@ def _observations(scope: Scope, rows: Sequence[Observation]) -> Iterator[Exporte
                 predicate=row.predicate,
                 object=row.object,
                 created_at=_time(row.created_at),
+                memory_kind=row.kind if row.kind != MemoryKind.FACT else "",
+                half_life_days=row.half_life_days if row.half_life_days != MemoryKind(row.kind).half_life_days else 0,
             ),
             "confidence": row.confidence,
             "stated_by": row.stated_by,
@@ -117,6 +119,7 @@ def _observations(scope: Scope, rows: Sequence[Observation]) -> Iterator[Exporte
                 uses_inherited=row.uses_inherited,
                 lineage=lineage[row.pk],
                 evidence=evidence[row.pk],
+                given_key=keys.get(row.pk) if not tomb else None,
                 erased={"by": tomb.erased_by, "reason": tomb.reason, "request": tomb.request} if tomb else None,
             ),
         }
@@ -129,6 +132,23 @@ def _evidence(scope: Scope, ids: Sequence[int]) -> Mapping[int, list[Exported]]:
         start: Exported = {} if row.quote_start is None else {"start": row.quote_start}
         found[row.observation_id].append({"uri": row.source_uri, **given, **start})
     return found
+
+
+def _given_keys(scope: Scope, ids: Sequence[int]) -> Mapping[int, Exported]:
+    """What a model said about rows without a whole key; a quote may begin at 0."""
+    return {
+        row.observation_id: {
+            "state": row.state,
+            **_given(subject=row.subject, predicate=row.predicate, object=row.object),
+            **({} if row.quote_start is None else {"start": row.quote_start, "end": row.quote_end}),
+            "model": row.model,
+            "prompt_version": row.prompt_version,
+            "attempts": row.attempts,
+            "at": _time(row.at),
+            **_given(withdrawn_by=row.withdrawn_by),
+        }
+        for row in GivenKey.objects.filter(scope=scope, observation_id__in=ids)
+    }
 
 
 def _lineage(scope: Scope, ids: Sequence[int]) -> Mapping[int, list[Exported]]:

@@ -237,6 +237,13 @@ def _observations(scope: Scope, claims: Sequence[tuple[Claim, Past]]) -> list[Wr
     ]
     if derived:
         adopt(scope=scope, rows=derived)
+    keys = {
+        row.id: past.given
+        for row, (_, past) in zip(written, claims, strict=True)
+        if row.fate == Fate.ADDED and row.id is not None and past.given
+    }
+    if keys:
+        store.adopt_keys(scope_id=scope.pk, given=keys)
     return written
 
 

@@ -13,7 +13,20 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from observations.normalise import clean
-from observations.records import Claim, EvidenceRef, Outcome, Past, SourceRef, StatedBy, Status, Turn, WrittenBy
+from observations.records import (
+    Claim,
+    EvidenceRef,
+    Given,
+    KeyState,
+    MemoryKind,
+    Outcome,
+    Past,
+    SourceRef,
+    StatedBy,
+    Status,
+    Turn,
+    WrittenBy,
+)
 
 MAX_LINE: Final = 8 * 1024 * 1024  # bytes; longer lines are not even parsed
 MAX_TEXT: Final = 100_000  # characters of one claim or turn
@@ -56,11 +69,13 @@ def parse_line(raw: bytes | str, *, scope: str | None, scope_field: str | None, 
     item = _claim(fields, erased=past.status == Status.ERASED)
     supersedes = fields.name("supersedes")
     if supersedes and past != replace(_NO_PAST, cleaned=past.cleaned):
-        raise LineRefused("supersedes cannot stand beside a status or a derivation: give one or the other")
+        raise LineRefused("supersedes cannot stand beside a status, a derivation or a given key: give one or the other")
     if past.status != Status.ACTIVE and not item.external_id:
         raise LineRefused("id is missing: a line with a status needs one")
     if past.erased[0] and item.stated_by == StatedBy.USER and not past.erased[2].startswith("forget:"):
         raise LineRefused("erased.request must be a forget request: what a user said is erased by nothing else")  # I12
+    if past.given:
+        _refuse_what_no_model_gives(past.given, item)
     return Line(scope=name, item=item, past=past, supersedes=supersedes)
 
 
@@ -276,6 +291,8 @@ def _claim(fields: _Fields, *, erased: bool) -> Claim:
         object=fields.text("object", limit=1000),
         confidence=fields.share("confidence", default=0.5),
         stated_by=fields.choice("stated_by", StatedBy, StatedBy.AGENT),
+        kind=fields.choice("memory_kind", MemoryKind, MemoryKind.FACT),
+        half_life_days=fields.whole("half_life_days", least=1) if "half_life_days" in fields else None,
         created_at=fields.past_moment("created_at"),
         valid_from=start,
         valid_to=end,
@@ -305,8 +322,9 @@ def _uri(fields: _Fields, field: str) -> str:
 
 
 def _turn(fields: _Fields) -> Turn:
-    if fields.choice("status", Status, Status.ACTIVE) != Status.ACTIVE:
-        raise LineRefused("status of an episode must be active")
+    status = fields.choice("status", Status, Status.ACTIVE)
+    if status not in (Status.ACTIVE, Status.ARCHIVED):
+        raise LineRefused("status of an episode must be active or archived")
     turn = Turn(
         text=fields.text("text", limit=MAX_TEXT),
         external_id=fields.name("id"),
@@ -319,6 +337,7 @@ def _turn(fields: _Fields) -> Turn:
         root_source=_uri(fields, "root_source"),
         outcome=fields.choice("outcome", Outcome, Outcome.UNKNOWN),
         cleaned=fields.flag("cleaned") or _unstorable(fields.values),
+        status=status,
     )
     return turn if turn.text.strip() else replace(turn, text=_exchange(fields, turn.speaker))
 
@@ -345,6 +364,7 @@ def _past(fields: _Fields) -> Past:
         uses_inherited=fields.whole("uses_inherited", least=0),
         lineage=tuple(_source(part) for part in fields.parts("lineage")),
         erased=_erased(fields),
+        given=_given(fields),
     )
     _refuse_half_a_past(past)
     return past
@@ -366,6 +386,45 @@ def _erased(fields: _Fields) -> tuple[str, str, str]:
         _required(parts[0].text("reason", limit=300), "erased.reason"),
         _required(parts[0].text("request", limit=80), "erased.request"),
     )
+
+
+def _given(fields: _Fields) -> Given | None:
+    """The key that a model gave in the store the line comes from, or why there is none."""
+    parts = fields.parts("given_key")
+    if not parts:
+        return None
+    if len(parts) > 1:
+        raise LineRefused("given_key must be one object")
+    key = _Fields({f"given_key.{name}": value for name, value in parts[0].values.items()}, fields.now)
+    start, end = key.whole("given_key.start", least=0), key.whole("given_key.end", least=0)
+    return Given(
+        state=key.choice("given_key.state", KeyState, KeyState.GIVEN),
+        model=_required(key.name("given_key.model", limit=80), "given_key.model"),
+        prompt_version=key.name("given_key.prompt_version", limit=20),
+        subject=clean(key.text("given_key.subject", limit=500))[0],
+        predicate=clean(key.text("given_key.predicate", limit=500))[0],
+        object=clean(key.text("given_key.object", limit=1000))[0],
+        quote=(start, end) if "given_key.start" in key or "given_key.end" in key else None,
+        attempts=key.whole("given_key.attempts", least=1, most=1000, default=1),
+        at=key.past_moment("given_key.at"),
+        withdrawn_by=key.name("given_key.withdrawn_by", limit=150),
+    )
+
+
+def _refuse_what_no_model_gives(given: Given, claim: Claim) -> None:
+    """A given key fills in what its writer left out, and only where there is a text (B)."""
+    parts = {name: getattr(given, name) for name in _CLAIM_FIELDS}
+    if not claim.text:
+        raise LineRefused("given_key cannot stand in an erased line")
+    if any(parts.values()) != (given.state == KeyState.GIVEN):
+        raise LineRefused("given_key has a subject, predicate or object when its state is given, and only then")
+    for name, part in parts.items():
+        if part and getattr(claim, name):
+            raise LineRefused(f"given_key.{name} cannot stand beside the line's own {name}")
+    if given.quote and not given.quote[0] < given.quote[1] <= len(clean(claim.text)[0]):
+        raise LineRefused("given_key.start and given_key.end must be a part of the text")
+    if given.withdrawn_by and given.state != KeyState.WITHDRAWN:
+        raise LineRefused("given_key.withdrawn_by stands beside the state withdrawn only")
 
 
 def _refuse_half_a_past(past: Past) -> None:

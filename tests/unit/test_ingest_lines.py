@@ -230,7 +230,7 @@ def test_a_line_of_an_export_carries_the_rows_past() -> None:
         ({"lineage": "x"}, "lineage must be a list of objects"),
         (
             {"supersedes": "x", "status": "archived"},
-            "supersedes cannot stand beside a status or a derivation: give one or the other",
+            "supersedes cannot stand beside a status, a derivation or a given key: give one or the other",
         ),
         ({"status": "archived", "id": None}, "id is missing: a line with a status needs one"),
     ],
@@ -322,7 +322,7 @@ def test_a_field_of_the_wrong_kind_is_refused_by_its_name(fields: dict[str, obje
         ({"session": 1.5}, "session must be a text, not a number"),
         ({"role": "x" * 41}, "role is longer than 40 characters"),
         ({"outcome": "great"}, "outcome must be one of success, claimed, partial, failure, unknown"),
-        ({"status": "archived"}, "status of an episode must be active"),
+        ({"status": "retracted"}, "status of an episode must be active or archived"),
         ({"text": None, "query": "only a question"}, "text is missing or empty (or give query and response)"),
     ],
 )
