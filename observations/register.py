@@ -22,7 +22,7 @@ class Erasing(StrEnum):
     OBSERVATION = "palimpsest_erase_observations empties it, and the update trigger refuses an erased row that kept it"
     BESIDE = "palimpsest_erase_observations empties it in the rows that belong to the observation"
     TOMBSTONE = "a trigger on the tombstone empties it in every operation that took the observation in or wrote it"
-    ALIAS = "a trigger on the tombstone empties it once no record of that name is left"
+    NAME = "a trigger on the tombstone empties it once no record holds that name any more"
     EPISODE = "emptied with a tombstone, the one change the update trigger of an episode allows; only a forget asks"
 
 
@@ -54,10 +54,11 @@ MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
         "Operation.claim_predicate": Erasing.TOMBSTONE,
         "Operation.claim_object": Erasing.TOMBSTONE,
         "Draft.reply": Erasing.EPISODE,
-        "Alias.subject": Erasing.ALIAS,
-        "Alias.name": Erasing.ALIAS,
-        "Alias.subject_key": Erasing.ALIAS,
-        "Alias.name_key": Erasing.ALIAS,
+        "Cardinality.predicate": Erasing.NAME,
+        "Alias.subject": Erasing.NAME,
+        "Alias.name": Erasing.NAME,
+        "Alias.subject_key": Erasing.NAME,
+        "Alias.name_key": Erasing.NAME,
         "Operation.decision_text": Erasing.TOMBSTONE,
         "Operation.decision_reason": Erasing.TOMBSTONE,
         "OperationSource.planned_hash": Erasing.TOMBSTONE,
@@ -166,9 +167,9 @@ NOT_MEMORY_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "Draft.kind": _WORD,
         "Draft.input_key": "a hash of ids",
         "Draft.answer": _WORD,
+        "Draft.episode_ids": "ids",
         "Draft.model": "the name of a model",
         "Draft.prompt_version": _WORD,
-        "Cardinality.predicate": "the name of a relation: a setting, like the names in a policy",
         "Cardinality.holds": _WORD,
         "Cardinality.by": _WHO,
         "Cardinality.operation": _ID,

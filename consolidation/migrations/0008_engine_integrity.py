@@ -219,6 +219,16 @@ BEGIN
         WHERE o.scope_id = NEW.scope_id AND o.subject_key = gone.subject_key AND o.status <> 'erased'
           AND NOT EXISTS (SELECT 1 FROM observations_tombstone t
                           WHERE t.scope_id = o.scope_id AND t.observation_id = o.id));
+    UPDATE consolidation_cardinality c SET predicate = '', withdrawn_at = coalesce(c.withdrawn_at, clock_timestamp())
+    FROM observations_observation gone, consolidation_operation p, consolidation_operationsource s
+    WHERE gone.id = NEW.observation_id AND gone.scope_id = NEW.scope_id AND c.scope_id = NEW.scope_id
+      AND s.scope_id = NEW.scope_id AND s.observation_id = gone.id AND p.id = s.operation_id
+      AND c.operation = p.op_id || '#' || p.generation
+      AND NOT EXISTS (
+        SELECT 1 FROM observations_observation o
+        WHERE o.scope_id = NEW.scope_id AND o.predicate = gone.predicate AND o.status <> 'erased'
+          AND NOT EXISTS (SELECT 1 FROM observations_tombstone t
+                          WHERE t.scope_id = o.scope_id AND t.observation_id = o.id));
   END IF;
   RETURN NULL;
 END $$;

@@ -18,10 +18,11 @@ from consolidation import review, runner
 from consolidation.models import Operation, Policy
 from consolidation.operations import Approval, Kind
 from observations import store
-from observations.models import Embedding, Evidence, Observation, Scope, Tombstone
+from observations.models import Embedding, Evidence, GivenKey, Observation, Scope, Tombstone
+from observations.normalise import key_part
 from observations.records import Claim, EvidenceRef, StatedBy, Status, WrittenBy
 from observations.register import MEMORY_TEXT, NOT_MEMORY_TEXT, OTHER_TABLES, Erasing
-from tests.building import embed, propose
+from tests.building import embed, observe, propose, tell
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +72,8 @@ def places(needles: Sequence[str]) -> set[str]:
 def column_of(name: str) -> str:
     """ "Model.column" of the register as PostgreSQL's "table.column"."""
     model, _, column = name.partition(".")
-    app = "observations" if model in {"Episode", "Observation", "Evidence", "Embedding"} else "consolidation"
+    store_models = {"Episode", "Observation", "Evidence", "Embedding", "GivenKey"}
+    app = "observations" if model in store_models else "consolidation"
     return f"{app}_{model.lower()}.{column}"
 
 
@@ -109,6 +111,44 @@ def corrected(within: Scope) -> tuple[Operation, list[Observation]]:
     return operation, [*rows, Observation.objects.get(pk=operation.derived_id)]
 
 
+def keyed(within: Scope) -> Observation:
+    """A row whose writer gave no key, with the one that a model gave it."""
+    row = observe(f"{TEXT} quietly", within=within, external_id="o3")
+    GivenKey.objects.create(
+        scope=within,
+        observation=row,
+        state=GivenKey.State.GIVEN,
+        subject=KEY[0],
+        predicate=KEY[1],
+        object=KEY[2],
+        subject_key=1,
+        sp_key=2,
+        spo_key=3,
+        quote_start=0,
+        quote_end=5,
+        model="scripted",
+        prompt_version="1",
+    )
+    return row
+
+
+def promoted(within: Scope) -> Observation:
+    """A fact that episodes agree on: its words stand in the operation, too."""
+    episodes = [tell(f"Turn {number}", within=within) for number in range(3)]
+    operation = propose(Kind.PROMOTE, episodes, text=f"{TEXT}, promoted", key=KEY, product={"discriminator": "d"})
+    assert runner.apply(operation=operation, by="ines").outcome == runner.Outcome.APPLIED
+    operation.refresh_from_db()
+    return Observation.objects.get(pk=operation.derived_id)
+
+
+def named(within: Scope, row: Observation) -> None:
+    """An alias of the name that only that row holds."""
+    subject = key_part(row.subject)
+    operation = propose(Kind.ALIAS, [row], approval=Approval.NEEDS_HUMAN, key=(subject, "is", f"the {CANARY} itself"))
+    review.approve(operation=operation, by="ines", reason="seen")
+    assert runner.apply(operation=operation, by="ines").outcome == runner.Outcome.APPLIED
+
+
 def erase(rows: Sequence[Observation], *, request: str = "forget:test") -> int:
     with transaction.atomic():
         ids = [row.pk for row in rows]
@@ -121,15 +161,20 @@ def hashes(rows: Sequence[Observation]) -> list[str]:
 
 def test_after_an_erase_no_column_of_any_table_holds_the_words_or_their_hash() -> None:
     """J1, I19. The search is shown to work first: before the erase it finds the words in every registered column."""
-    operation, rows = corrected(store.open_scope(name="team-a/birds"))
+    within = store.open_scope(name="team-a/birds")
+    operation, rows = corrected(within)
+    rows += [keyed(within), promoted(within)]
+    named(within, rows[0])
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # as the commits between would
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
     needles = [CANARY, "boathouse", *hashes(rows)]
     before = places(needles)
-    textual = {"Observation.text_key", "Observation.subject_key", "Observation.sp_key", "Observation.spo_key"}
-    figures = {*textual, "Embedding.vector", "Embedding.bands"}
+    figures = {"Embedding.vector", "Embedding.bands", *(name for name in MEMORY_TEXT if name.endswith("_key"))}
     reached = {name for name, way in MEMORY_TEXT.items() if way != Erasing.EPISODE} - figures
     assert before == {column_of(name) for name in reached}
 
-    assert erase(rows) == 3
+    assert erase(rows) == 5
 
     assert places(needles) == set()
     operation.refresh_from_db()
@@ -219,4 +264,8 @@ def test_the_search_finds_words_in_every_kind_of_column() -> None:
         for value in (CANARY.encode(), CANARY.upper().encode()):
             cursor.execute("SELECT lower(encode(%s, 'escape')) LIKE %s", [value, f"%{CANARY}%"])
             assert cursor.fetchone() == (True,)
-    assert places([CANARY.upper()]) == {"auth_user.first_name", "consolidation_policy.body"}
+    assert places([CANARY.upper()]) == {
+        "auth_user.first_name",
+        "consolidation_policy.body",
+        "consolidation_policyrevision.body",
+    }
