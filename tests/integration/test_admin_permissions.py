@@ -43,7 +43,16 @@ MATRIX: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "consolidation_pause_set": (OPERATORS, OPERATORS),
     "consolidation_pause_lift": (OPERATORS, OPERATORS),
     "consolidation_policy_changelist": (EVERYBODY, EVERYBODY),
-    "consolidation_policy_change": (EVERYBODY, ()),
+    "consolidation_policy_change": (EVERYBODY, EVERYBODY),
+    "consolidation_policy_versions": (EVERYBODY, EVERYBODY),
+    "consolidation_policy_holds": (EVERYBODY, EVERYBODY),
+    "consolidation_policy_new": ((SUPERUSER,), (SUPERUSER,)),  # and stewards: tests/integration/test_admin_policies.py
+    "consolidation_policy_questions": ((SUPERUSER,), (SUPERUSER,)),
+    "consolidation_policy_edit": ((SUPERUSER,), (SUPERUSER,)),
+    "consolidation_policy_remove": ((SUPERUSER,), (SUPERUSER,)),
+    "consolidation_calibration_changelist": (EVERYBODY, EVERYBODY),
+    "consolidation_calibration_change": (EVERYBODY, EVERYBODY),
+    "consolidation_calibration_enable": ((SUPERUSER,), (SUPERUSER,)),
     "consolidation_verdict_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_verdict_change": (EVERYBODY, ()),
     "observations_observation_changelist": (EVERYBODY, EVERYBODY),
@@ -98,7 +107,7 @@ def people(mine: World) -> dict[str, Client]:
 def _address(name: str, mine: World) -> str:
     """The address of a page, of a row that exists where it has one."""
     _, model, page = name.removeprefix("django_").rsplit("_", 2)
-    if page in ("changelist", "add", "search", "set", "new") or name == "consolidation_operation_decide":
+    if page in ("changelist", "add", "search", "set", "new", "questions") or name == "consolidation_operation_decide":
         return reverse(f"admin:{name}")
     if page == "named":
         return reverse(f"admin:{name}", args=[mine.merge.op_id])
@@ -259,7 +268,7 @@ def test_the_admin_offers_no_way_to_write_memory(mine: World, people: dict[str, 
 def test_a_hidden_column_cannot_be_read_through_the_address(people: dict[str, Client]) -> None:
     """Trap 10: look-ups that were not declared are refused, however they are spelled."""
     root = people[SUPERUSER]
-    for name in ("observations_tombstone", "observations_outbox", "observations_scope", "consolidation_policy"):
+    for name in ("observations_tombstone", "observations_outbox", "observations_scope", "consolidation_verdict"):
         base = reverse(f"admin:{name}_changelist")
         plain = root.get(base).status_code
         for query in ("observation__text__startswith=a", "scope__name__startswith=t", "reason__contains=a"):

@@ -49,7 +49,7 @@ def root() -> Client:
     return client_of(person("root", superuser=True))
 
 
-def entered(policy: Rules | None = None, **fields: object) -> dict[str, object]:
+def entered(policy: Rules | None = None, /, **fields: object) -> dict[str, object]:
     """What a browser sends for a policy, with some fields filled in otherwise."""
     held = (policy or Rules()).to_dict()
     data: dict[str, object] = {"retention-TOTAL_FORMS": "0", "retention-INITIAL_FORMS": "0"}
