@@ -72,18 +72,27 @@ class Prunable:
 
 
 def prunable(*, scope_id: int, policy: Policy, now: datetime) -> Prunable:
-    """The rows of a scope that the pruning rules have to judge. Two queries when there are none."""
-    past = Q()
-    for rule in policy.retention:
-        past |= Q(stated_by=rule.stated_by, created_at__lt=now - timedelta(days=rule.older_than_days))
+    """The rows of a scope that the pruning rules have to judge. No query unless the policy prunes, else two or more."""
+    if not policy.prune:
+        return Prunable([], [], frozenset())
+    past = past_retention(policy=policy, now=now)
     aged: list[int] = []
     if past:
         rows = Observation.objects.active().filter(past, scope_id=scope_id)
         aged = list(rows.values_list("pk", flat=True))
     sources = _archived_sources(scope_id)
     spent = _spent(scope_id, sources)
-    protected = _protected(scope_id) if aged or spent else frozenset[int]()
+    protected = carrying_a_users_word(scope_id=scope_id) if aged or spent else frozenset[int]()
     return Prunable(aged=records(scope_id=scope_id, ids=aged), spent=spent, protected=protected)
+
+
+def past_retention(*, policy: Policy, now: datetime) -> Q:
+    """Which observations some retention rule names, but for their uses; empty, and false, without a rule. No query."""
+    past = Q()
+    for rule in policy.retention:
+        kind = Q() if rule.kind is None else Q(kind=rule.kind)
+        past |= kind & Q(stated_by=rule.stated_by, created_at__lt=now - timedelta(days=rule.older_than_days))
+    return past
 
 
 def _archived_sources(scope_id: int) -> Mapping[int, list[int]]:
@@ -122,7 +131,8 @@ def _spent(scope_id: int, sources: Mapping[int, list[int]]) -> list[Spent]:
     ]
 
 
-def _protected(scope_id: int) -> frozenset[int]:
+def carrying_a_users_word(*, scope_id: int) -> frozenset[int]:
+    """Rows of a scope with a user's word further down their lineage, whatever their own origin. One query."""
     with connection.cursor() as cursor:
         cursor.execute(
             "WITH RECURSIVE carries(id) AS ("
