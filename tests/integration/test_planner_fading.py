@@ -1,4 +1,4 @@
-"""What the planner reads for the rules of decay: rows that can be weak enough, their last uses, whose words they are."""
+"""What the planner reads for the rules of decay: rows that can be weak enough, last uses, and whose words they are."""
 
 from __future__ import annotations
 
