@@ -1,0 +1,153 @@
+"""Which word of some texts is which word of another: equal stretches, the longest first, in any order."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Final, TypeAlias
+
+from consolidation.compact.specifics import Text
+
+Key: TypeAlias = "str | int"  # a number matches nothing
+
+_STRETCHES: Final = (8, 5, 3, 2)  # words that a stretch has to have: long ones first, so that none takes their words
+_PASSES: Final = 12  # each keeps the order; what stands in another order is left to the next
+_REACH: Final = 4  # words that may lie between a stretch and a single word that belongs to it
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A half-open range of a stream."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The words of texts in a row; sentences never touch, so no stretch runs over their ends."""
+
+    keys: list[str] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)  # (text, word)
+    sentences: list[Sentence] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, texts: Sequence[Text], *, known: frozenset[str] | None = None, share: float = 0.0) -> Stream:
+        """The sentences of texts; with `known`, only those of whose words that share is known."""
+        stream = cls()
+        for at, text in enumerate(texts):
+            for first, last in text.sentences:
+                keys = [word.key for word in text.words[first:last]]
+                if known is None or sum(key in known for key in keys) >= share * len(keys):
+                    begins = len(stream.keys)
+                    stream.keys.extend(keys)
+                    stream.places.extend((at, word) for word in range(first, last))
+                    stream.sentences.append(Sentence(begins, begins + len(keys)))
+        return stream
+
+    def sentence_at(self, at: int) -> Sentence:
+        """The sentence that holds a place."""
+        return self.sentences[bisect_right(self.sentences, at, key=lambda each: each.first) - 1]
+
+
+class Alignment:
+    """Places of one stream and the places of the other that they are; every place is used once."""
+
+    def __init__(self, there: Stream, here: Stream) -> None:
+        self.there, self.here = there, here
+        self.to: dict[int, int] = {}
+        self.back: dict[int, int] = {}
+
+    def run(self, *, droppable: frozenset[int] = frozenset()) -> None:
+        """Align. `droppable`: places of `there` that a short sentence may lack and still be the same sentence."""
+        for least in _STRETCHES:
+            for _ in range(_PASSES):
+                before = len(self.to)
+                self._pass(least)
+                if len(self.to) == before:
+                    break
+            self._extend()
+        self._short(droppable)
+
+    def _match(self, there: int, here: int) -> None:
+        self.to[there], self.back[here] = here, there
+
+    def _pass(self, least: int) -> None:
+        left = list(_open(self.there, self.to, 0))
+        right = list(_open(self.here, self.back, 1))
+        matcher: SequenceMatcher[Key] = SequenceMatcher(None, left, right, autojunk=False)
+        edges = [_shifted(self.there), _shifted(self.here)]
+        waiting = [(0, len(left), 0, len(right))]
+        while waiting:
+            low, high, start, end = waiting.pop()
+            found = matcher.find_longest_match(low, high, start, end)
+            if found.size < least:
+                continue
+            for step in range(found.size):
+                self._match(edges[0][found.a + step], edges[1][found.b + step])
+            waiting.append((low, found.a, start, found.b))
+            waiting.append((found.a + found.size, high, found.b + found.size, end))
+
+    def _extend(self) -> None:
+        """Single words beside what is aligned already, nearest first, within both sentences."""
+        waiting = list(self.to.items())
+        while waiting:
+            there, here = waiting.pop()
+            for way in (1, -1):
+                found = self._beside(there, here, way)
+                if found is not None:
+                    self._match(*found)
+                    waiting.append(found)
+
+    def _beside(self, there: int, here: int, way: int) -> tuple[int, int] | None:
+        left = self._free(there, way, self.there, self.to)
+        right = self._free(here, way, self.here, self.back)
+        same = [
+            (a + b, at, to)
+            for a, at in enumerate(left)
+            for b, to in enumerate(right)
+            if self.there.keys[at] == self.here.keys[to]
+        ]
+        return min(same)[1:] if same else None
+
+    @staticmethod
+    def _free(at: int, way: int, stream: Stream, taken: dict[int, int]) -> list[int]:
+        """The next places that are not aligned, up to the first that is or the end of the sentence."""
+        sentence = stream.sentence_at(at)
+        found: list[int] = []
+        at += way
+        while sentence.first <= at < sentence.last and at not in taken and len(found) < _REACH:
+            found.append(at)
+            at += way
+        return found
+
+    def _short(self, droppable: frozenset[int]) -> None:
+        """Whole sentences that differ by what may be dropped: 'Sam agreed.' and 'agreed.'"""
+        unused = [each for each in self.here.sentences if self.back.keys().isdisjoint(range(each.first, each.last))]
+        for sentence in self.there.sentences:
+            places = range(sentence.first, sentence.last)
+            if any(at in self.to for at in places):
+                continue
+            plain = [at for at in places if at not in droppable]
+            keys = [self.there.keys[at] for at in plain]
+            same = next((each for each in unused if keys and self.here.keys[each.first : each.last] == keys), None)
+            if same is not None:
+                unused.remove(same)
+                for step, at in enumerate(plain):
+                    self._match(at, same.first + step)
+
+
+def _open(stream: Stream, taken: dict[int, int], side: int) -> Iterator[Key]:
+    """The keys that are not aligned, with something that matches nothing between sentences."""
+    blank = -1 - side
+    for sentence in stream.sentences:
+        for at in range(sentence.first, sentence.last):
+            yield blank if at in taken else stream.keys[at]
+        yield blank
+
+
+def _shifted(stream: Stream) -> list[int]:
+    """The place behind each key of `_open`; an end of a sentence is never asked for."""
+    return [at for each in stream.sentences for at in (*range(each.first, each.last), -1)]
