@@ -218,6 +218,7 @@ class Record:
     half_life_days: int | None = None  # as it was set at write; None: it never fades
     key_by: str = ""  # the model that gave the key, where a writer gave none; empty: the writer's own, or no key
     own_key: tuple[str, str, str] = ("", "", "")  # with `key_by`: the parts of the key that are the writer's own
+    renamed: bool = False  # a person's alias: the key's subject is the name it is compared as
     uses: int = 0  # uses inherited and counted; ranking only, never clean-up
     chain: int = 0  # merges of merges below it; 0 for a row nobody merged
 

@@ -167,6 +167,8 @@ def _key_failures(a: Record, b: Record, identical: bool) -> list[str]:
 
     Identical texts need keys that the writers left out on both sides or gave alike; other texts need a whole one.
     """
+    if (a.renamed or b.renamed) and not all(a.key):
+        return ["one subject by an alias"]  # what is one entity by a person's word needs a whole key to be one claim
     given = bool(a.key_by or b.key_by)
     if a.written_key != b.written_key:
         return ["key given by a model" if given and a.key == b.key else "keys differ"]

@@ -16,21 +16,22 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from consolidation import candidates, learning
+from consolidation import calibrating, candidates, learning
 from consolidation.candidates import Columns, Link
+from consolidation.decay import archive_proposals
 from consolidation.merge import blast, merge_proposals
 from consolidation.models import Pause, Plan, Policy, Verdict, held
 from consolidation.models.settings import InForce
 from consolidation.operations import Json, Kind, Proposal
-from consolidation.planner import budget, copying, keeping, reading
+from consolidation.planner import budget, copying, distilling, fading, keeping, reading
 from consolidation.planner.shown import notes, operation_json, plan_json, printed, support_line
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
 from consolidation.prune import prune_proposals
 from consolidation.review import Refused
-from observations import outbox
+from observations import outbox, spending
 from observations.embedding import Profile
-from observations.llm import Completer
+from observations.llm import Completer, ModelFailed
 from observations.models import Event, Observation, Scope, database_now
 from observations.records import Record
 from observations.retrieval import current_embedder
@@ -50,6 +51,7 @@ class _Pass:
     scope: Scope
     force: InForce = field(default_factory=lambda: InForce(Rules()))
     proposals: list[Proposal] = field(default_factory=list)
+    distilled: distilling.Distilled = field(default_factory=distilling.Distilled)
     rows: dict[int, keeping.Version] = field(default_factory=dict)
     settled: keeping.Settled = field(default_factory=lambda: keeping.Settled({}, frozenset()))
     figures: Counter[str] = field(default_factory=Counter)
@@ -59,12 +61,13 @@ class _Pass:
     @property
     def versions(self) -> keeping.Versions:
         """How everything its proposals rest on stood."""
-        return keeping.Versions(self.rows, {})
+        turns = self.distilled.episodes
+        return keeping.Versions(self.rows, {pk: (turn.version, turn.content_hash) for pk, turn in turns.items()})
 
     @property
     def partly(self) -> bool:
         """Whether a step of it failed."""
-        return False
+        return any(fault.failed for fault in self.distilled.faults)
 
 
 def plan(
@@ -88,10 +91,10 @@ def plan(
     if pause := Pause.standing():
         raise Refused(f"Everything is paused by {pause.by}: nothing is planned until `manage.py memory resume`.")
     started = perf_counter()
-    profile = profile or current_embedder().profile
+    profile = profile or calibrating.in_force(profile=current_embedder().profile)
     ordered = sorted({scope.pk: scope for scope in scopes}.values(), key=lambda scope: scope.pk)
     told = progress or (lambda _what: None)
-    model = ""
+    model = completer.model if completer is not None else distilling.model_name()
     passes, store = _read(ordered, profile, model, told)
     for one in passes:
         _distil(one, completer, told)
@@ -153,7 +156,7 @@ def _planned(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass
     names = learning.aliases(scope_id=scope.pk)
     columns = copying.columns(scope_id=scope.pk, profile=profile, aliases=names)
     links = _links(one, columns, profile, policy)
-    wanted = {row for link in links for row in (link.a, link.b)}
+    wanted = {row for link in links for row in (link.a, link.b)} | set(candidates.contradicting(columns).tolist())
     near = reading.records(scope_id=scope.pk, ids=wanted - one.settled.reserved, aliases=names)
     merges = merge_proposals(
         near,
@@ -162,22 +165,34 @@ def _planned(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass
         policy=policy,
         distinct=Verdict.objects.pairs(scope_id=scope.pk),
         rejected=one.settled.rejected,
+        cardinality=learning.cardinalities(scope_id=scope.pk),
     )
     taken = one.settled.reserved.union(*(proposal.sources for proposal in merges if proposal.appliable))
     one.rows = _versions(near)
     one.proposals = [*merges, *_leaving(one, policy, now, frozenset(taken))]
-    one.figures.update(scopes=1, retention_rules=len(policy.retention))
+    one.distilled = distilling.read(scope_id=scope.pk, policy=policy, profile=profile, now=now, model=model)
+    one.figures.update(scopes=1, retention_rules=len(policy.retention), episodes=len(one.distilled.episodes))
     return one
 
 
 def _leaving(one: _Pass, policy: Rules, now: datetime, taken: frozenset[int]) -> list[Proposal]:
     """What has faded, is past its retention or is used up; an approved prune stays as it was approved."""
     scope_id, reserved = one.scope.pk, one.settled.reserved
+    faded = fading.fading(scope_id=scope_id, policy=policy, now=now)
+    archives = archive_proposals(
+        [row for row in faded.rows if row.id not in reserved],
+        policy=policy,
+        now=now,
+        used_since=faded.last_used,
+        protected=faded.protected,
+        taken=taken,
+    )
+    taken = taken.union(*(proposal.sources for proposal in archives if proposal.appliable))
     old = reading.prunable(scope_id=scope_id, policy=policy, now=now)
     left = [row for row in old.aged if row.id not in reserved]
     prunes = prune_proposals(left, old.spent, policy=policy, now=now, protected=old.protected, taken=taken)
-    one.rows |= _versions([*old.aged, *(source for row in old.spent for source in row.sources)])
-    return [*prunes]
+    one.rows |= _versions([*faded.rows, *old.aged, *(source for row in old.spent for source in row.sources)])
+    return [*archives, *prunes]
 
 
 def _links(one: _Pass, columns: Columns, profile: Profile, policy: Rules) -> list[Link]:
@@ -206,10 +221,23 @@ def _distil(one: _Pass, completer: Completer | None, progress: Progress) -> None
     """Ask the model about a scope's episodes and add what its answers propose; then order and count it all."""
     if one.left_out:
         return
-    policy = one.force.rules
+    scope_id, policy = one.scope.pk, one.force.rules
+    if one.distilled.questions:
+        asked = completer or _door(scope_id)
+        distilling.ask(scope_id=scope_id, distilled=one.distilled, completer=asked, progress=progress)
+    one.proposals += distilling.proposals(
+        scope_id=scope_id, distilled=one.distilled, policy=policy, reserved=one.settled.reserved_turns
+    )
     one.proposals.sort(key=_order)
     wide = blast(one.proposals, scope_size=one.figures["records"], policy=policy).exceeded
-    one.figures.update(over_the_blast_radius=int(wide))
+    one.figures.update(over_the_blast_radius=int(wide), asked=one.distilled.asked)
+
+
+def _door(scope_id: int) -> Completer | ModelFailed:
+    try:
+        return spending.door(scope_id=scope_id)
+    except ModelFailed as missing:
+        return missing
 
 
 def _order(proposal: Proposal) -> tuple[object, ...]:
@@ -252,7 +280,7 @@ def _keep(made: Plan, passes: Sequence[_Pass], by: str) -> Counter[str]:
             versions=one.versions,
             policy_hash=policy.hash,
             settled=one.settled,
-            unfinished=frozenset(),
+            unfinished=one.distilled.unfinished,
             by=by,
             position=position,
         )
@@ -274,6 +302,7 @@ def _left_out(passes: Sequence[_Pass]) -> list[dict[str, Json]]:
     for one in passes:
         if one.left_out:
             found.append({"scope": one.scope.name, "error": one.left_out, "failed": one.failed})
+        found += [fault.to_dict(one.scope.name) for fault in one.distilled.faults]
     return found
 
 
@@ -289,5 +318,6 @@ def _figures(passes: Sequence[_Pass], counts: Counter[str], *, store: int, secon
         **{name: summed[name] for name in names},
         **{name: counts[name] for name in kept},
         "store": store,
+        "model": int(spending.configured()),
         "seconds": round(seconds, 3),
     }

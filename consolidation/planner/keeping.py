@@ -75,7 +75,8 @@ def settled(*, scope_id: int, policy_hash: str, now: datetime) -> Settled:
             continue
         ids = sorted(row.row_id for row in rows)
         if operation.status != State.APPROVED:
-            rejected[Kind(operation.kind)].update(combinations(ids, 2))
+            if operation.kind in review.TELLS_APART:
+                rejected[Kind(operation.kind)].update(combinations(ids, 2))
         elif not review.expired(operation, now=now):
             (turns if operation.kind in OF_EPISODES else reserved).update(ids)
     pairs_of = {kind: frozenset(pairs) for kind, pairs in rejected.items()}

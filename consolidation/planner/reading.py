@@ -46,7 +46,7 @@ def _given(scope_id: int, ids: Sequence[int]) -> dict[int, GivenKey]:
 def _named(record: Record, aliases: Mapping[str, str]) -> Record:
     subject, predicate, object_ = record.key
     name = aliases.get(subject, subject)
-    return record if name == subject else replace(record, key=(name, predicate, object_))
+    return record if name == subject else replace(record, key=(name, predicate, object_), renamed=True)
 
 
 def _roots(scope_id: int, ids: Sequence[int]) -> Mapping[int, frozenset[str]]:

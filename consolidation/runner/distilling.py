@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from consolidation import compact as summaries
+from consolidation import promote as promotion
 from consolidation.models import Operation
 from consolidation.operations import Kind
 from consolidation.runner.work import Effect, Work, free_name, stamp
 from observations import store
 from observations.records import Claim, MemoryKind, StatedBy, Status
 
-SUMMARY_CONFIDENCE = 0.4  # trust: low (R17)
 SUMMARY_HALF_LIFE_DAYS = 180  # its episodes left the reads: it must not fade as fast as one of them would
 
 
@@ -22,14 +23,14 @@ def promote(work: Work, by: str) -> Effect:
     R78, R104, R105).
     """
     operation = work.operation
-    support = operation.product.get("support", [])
+    support, planned = operation.product.get("support", []), float(operation.product.get("confidence", 0.0))
     claim = Claim(
         text=operation.text,
         external_id=free_name(operation),
         subject=operation.claim_subject,
         predicate=operation.claim_predicate,
         object=operation.claim_object,
-        confidence=min(float(operation.product.get("confidence", 0.0)), work.policy.promoted_confidence),
+        confidence=min(planned, work.policy.promoted_confidence, promotion.CEILING),
         stated_by=_stated_by(work),
         created_at=_first_said(work),
     )
@@ -43,7 +44,7 @@ def compact(work: Work, by: str) -> Effect:
     claim = Claim(
         text=operation.text,
         external_id=free_name(operation),
-        confidence=SUMMARY_CONFIDENCE,
+        confidence=summaries.CONFIDENCE,
         stated_by=_stated_by(work),
         kind=MemoryKind.EPISODE,
         half_life_days=SUMMARY_HALF_LIFE_DAYS,
@@ -72,8 +73,7 @@ def _write(work: Work, claim: Claim, *, quotes: dict[int, tuple[int, int]]) -> i
 
 def _stated_by(work: Work) -> StatedBy:
     """The agent's own conclusion at most, and never above the lowest of its sources (the origin lattice, DESIGN 3)."""
-    origins = [turn.record().stated_by for turn in work.turns.values()]
-    return min([StatedBy.AGENT, *origins], key=lambda origin: origin.rank)
+    return promotion.stated_by(turn.record() for turn in work.turns.values())
 
 
 def _first_said(work: Work) -> datetime:

@@ -80,6 +80,9 @@ def _refusal_to_apply(work: Work) -> Result | None:
         return result(operation, Outcome.REFUSED, sentence)
     if reason := held(scope=operation.scope, now=work.now):
         return result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {reason}.")
+    if operation.kind == Kind.COMPACT and operation.n_sources > work.policy.max_compression:
+        sentence = f"{operation.op_id} is over the limit of {work.policy.max_compression:g} episodes to one summary."
+        return result(operation, Outcome.REFUSED, sentence)  # R81, R107: whoever made it
     return None
 
 
