@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from observations import ingest, keying, store
 from observations.ingest import KeysReport
@@ -170,6 +171,18 @@ def test_a_long_list_is_stored_group_by_group(monkeypatch: pytest.MonkeyPatch) -
 
     assert given_by(counting, here).asked == 10
     assert stored == [0, 4, 8]
+
+
+@pytest.mark.django_db
+def test_a_question_costs_the_same_few_queries_however_many_texts_it_holds() -> None:
+    here = scope()
+    counts = []
+    for number in (1, 20):
+        keyless(here, *(f"Text {n} of {number}." for n in range(number)))
+        with CaptureQueriesContext(connection) as seen:
+            assert given_by(knowing, here).asked == number
+        counts.append(len(seen))
+    assert counts[0] == counts[1] <= 8
 
 
 # --- without a model, and with one that fails ------------------------------------------------------------------------

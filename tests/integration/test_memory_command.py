@@ -59,6 +59,17 @@ def test_an_import_says_what_became_of_the_lines_and_computes_their_vectors(tmp_
 
 
 @pytest.mark.django_db
+def test_an_import_says_whose_vectors_it_computed(tmp_path: Path) -> None:
+    """Episodes have vectors too, and computing them takes the longest part of an import."""
+    rows = [{"text": "a"}, {"text": "b", "speaker": "Ivy"}, {"text": "c", "speaker": "Ivy"}]
+    assert "3 vectors computed (1 of observations, 2 of episodes)" in run(
+        "import", written(tmp_path, *rows), "--scope", "s"
+    )
+    report = json.loads(run("import", written(tmp_path, *rows), "--scope", "other", "--json"))
+    assert (report["embedded"], report["embedded_episodes"]) == (3, 2)
+
+
+@pytest.mark.django_db
 def test_vectors_can_be_left_to_the_worker(tmp_path: Path) -> None:
     run("import", written(tmp_path, {"text": "a"}), "--scope", "s", "--no-embed")
     assert Embedding.objects.count() == 0
