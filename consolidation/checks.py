@@ -14,7 +14,12 @@ from consolidation.models import Policy
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
 
-HOUSEKEEPING = ("observations.tasks.sweep", "observations.tasks.age_outbox", "consolidation.tasks.verify")
+HOUSEKEEPING = (
+    "observations.tasks.sweep",
+    "observations.tasks.age_outbox",
+    "consolidation.tasks.verify",
+    "consolidation.tasks.plan_due",
+)
 WRITES_MEMORY = ("consolidation.tasks.apply_plan",)
 
 Databases = Sequence[str] | None

@@ -16,7 +16,7 @@ from celery import Task, shared_task
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection
 
-from consolidation import invariants, planner, rollout, runner
+from consolidation import invariants, planner, rollout, runner, triggering
 from consolidation.models import Pause, Plan, Policy
 from consolidation.operations import plan as plan_label
 from consolidation.review import Refused
@@ -45,17 +45,28 @@ class Unfinished(Exception):
 
 @shared_task(ignore_result=True)
 def plan_all() -> str:
-    """Have every scope planned that changed since its last scheduled plan. Writes outbox rows only; harmless when sent
-    twice.
+    """Have every scope planned that changed since its last scheduled plan, unless its policy says that it is planned by
+    hand or by its records. Writes outbox rows only; harmless when sent twice.
     """
     if Pause.standing():
         return "paused"
     now = database_now()
     window = f"{now:%Y-%m-%dT%H}"
     changed = Scope.objects.filter(pk__in=changed_scopes(older_than=PLANNED_AGAIN_AFTER), pause=None)
-    scopes = [scope.pk for scope in changed if not scope.held(now=now)]
+    scopes = [scope.pk for scope in triggering.by_schedule(scopes=changed) if not scope.held(now=now)]
     outbox.enqueue_in_scopes(task=PLAN_SCOPE, scope_ids=scopes, key=SCHEDULE, payload={"window": window})
     return f"{len(scopes)} scopes"
+
+
+@shared_task(ignore_result=True)
+def plan_due() -> str:
+    """Have the scopes planned that gained as many records as their policy asks for (R33). Writes outbox rows only; a
+    scope with one number of records is planned once.
+    """
+    due = triggering.due_by_records(now=database_now())
+    for pk, records in triggering.counted(scope_ids=due).items():
+        outbox.enqueue(task=PLAN_SCOPE, scope_id=pk, key=SCHEDULE, payload={"window": f"records {records}"})
+    return f"{len(due)} scopes"
 
 
 @shared_task(ignore_result=True)

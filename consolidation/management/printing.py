@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from consolidation import planner
+from consolidation import asking, planner
 from consolidation.models import Operation, Plan
 from consolidation.operations import Approval, Kind, State, ep, obs, visible
 from consolidation.rendering import render
@@ -31,6 +31,8 @@ def plan_text(plan: Plan | None, *, scopes: Sequence[Scope], explain: bool) -> s
             f"NOTE  {without} records have no vector yet and were compared by their words alone:"
             " let the worker compute them, and plan again.",
         ]
+    if asked := asking.question_lines(scopes):
+        parts += ["", *asked]
     return "\n".join(parts)
 
 

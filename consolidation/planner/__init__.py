@@ -16,7 +16,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from consolidation import calibrating, candidates, learning
+from consolidation import calibrating, candidates, learning, triggering
 from consolidation.candidates import Columns, Link
 from consolidation.decay import archive_proposals
 from consolidation.merge import blast, merge_proposals
@@ -55,6 +55,7 @@ class _Pass:
     rows: dict[int, keeping.Version] = field(default_factory=dict)
     settled: keeping.Settled = field(default_factory=lambda: keeping.Settled({}, frozenset()))
     figures: Counter[str] = field(default_factory=Counter)
+    counted: int = 0  # observations and episodes of any status, in the snapshot
     left_out: str = ""  # why it was not planned
     failed: bool = False  # it was tried and did not work
 
@@ -171,6 +172,7 @@ def _planned(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass
     one.rows = _versions(near)
     one.proposals = [*merges, *_leaving(one, policy, now, frozenset(taken))]
     one.distilled = distilling.read(scope_id=scope.pk, policy=policy, profile=profile, now=now, model=model)
+    one.counted = triggering.counted(scope_ids=[scope.pk])[scope.pk]
     one.figures.update(scopes=1, retention_rules=len(policy.retention), episodes=len(one.distilled.episodes))
     return one
 
@@ -319,5 +321,6 @@ def _figures(passes: Sequence[_Pass], counts: Counter[str], *, store: int, secon
         **{name: counts[name] for name in kept},
         "store": store,
         "model": int(spending.configured()),
+        triggering.COUNTED: {str(one.scope.pk): one.counted for one in passes if not one.left_out},
         "seconds": round(seconds, 3),
     }

@@ -20,6 +20,7 @@ from tests.building import observe, scope
 
 PLANNING = "consolidation.tasks.plan_all"
 schedule = importlib.import_module("consolidation.migrations.0003_schedule")
+by_records = importlib.import_module("consolidation.migrations.0009_planning_by_records")
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def beats_own_connection(transactional_db: None) -> Iterator[None]:
     yield
     PeriodicTask.objects.all().delete()
     schedule.seed(apps, None)
+    by_records.seed(apps, None)
 
 
 def beat() -> DatabaseScheduler:
@@ -48,6 +50,7 @@ def test_housekeeping_is_on_and_planning_is_off_until_somebody_enables_it() -> N
     assert set(entries(enabled=True)) == {
         "observations.tasks.sweep",
         "observations.tasks.age_outbox",
+        "consolidation.tasks.plan_due",
         "consolidation.tasks.verify",
     }
     assert set(entries(enabled=False)) == {PLANNING}
@@ -110,12 +113,14 @@ def test_a_start_of_beat_keeps_what_an_admin_edited_and_adds_nothing() -> None:
 def test_migrating_again_keeps_what_an_admin_edited() -> None:
     PeriodicTask.objects.filter(task=PLANNING).update(enabled=True)
     schedule.seed(apps, None)
+    by_records.seed(apps, None)
     assert set(entries(enabled=False)) == set()
-    assert PeriodicTask.objects.count() == 4
+    assert PeriodicTask.objects.count() == 5
 
 
 @pytest.mark.django_db
 def test_the_schedule_can_be_taken_back() -> None:
+    by_records.unseed(apps, None)
     schedule.unseed(apps, None)
     assert not PeriodicTask.objects.exists()
 

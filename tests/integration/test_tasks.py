@@ -391,3 +391,30 @@ def test_verifying_says_where_the_invariants_do_not_hold() -> None:
     last = outbox.last_run(task=tasks.VERIFY)
     assert last is not None
     assert "I11" in last[1]
+
+
+# --- planned by records ---------------------------------------------------------------------------------------------
+
+
+def test_a_scope_is_planned_once_enough_of_its_records_are_new() -> None:
+    """R33: "every n new records"; the same number of records is planned once, however often beat asks."""
+    within = scope("team-a/u1")
+    Policy.objects.create(pattern=within.name, body={"trigger": "records", "every_records": 2})
+    observe("Prefers tea", within=within)
+    assert tasks.plan_due() == "0 scopes"
+    observe("Prefers coffee", within=within)
+    assert tasks.plan_due() == "1 scopes"
+    assert tasks.plan_due() == "1 scopes"
+    assert Outbox.objects.filter(task=tasks.PLAN_SCOPE).count() == 1
+    sweep()
+    assert Plan.objects.filter(scope=within).count() == 1
+    assert tasks.plan_due() == "0 scopes"
+
+
+def test_the_schedule_leaves_alone_what_is_planned_by_hand_or_by_records() -> None:
+    """R33: a policy's word about when wins over the schedule that somebody enabled."""
+    for name, trigger in (("a/hand", "manual"), ("a/records", "records"), ("a/schedule", "schedule")):
+        observe("Prefers tea", within=scope(name))
+        Policy.objects.create(pattern=name, body={"trigger": trigger})
+    observe("Prefers tea", within=scope("a/unspoken"))
+    assert tasks.plan_all() == "2 scopes"

@@ -17,7 +17,7 @@ from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
 from consolidation import aliases, measures, planner, review, rollout, runner
-from consolidation.management import printing
+from consolidation.management import printing, setup
 from consolidation.management.failing import Incomplete, OneSentence
 from consolidation.models import Operation, Plan
 from consolidation.operations import Prefix, number_of, visible
@@ -207,6 +207,9 @@ class Command(OneSentence):
         asked = aliases.request_alias(scope=scope, subject=options["subject"], name=options["name"], by=options["by"])
         self._show_decision(asked, options, f"`manage.py consolidate approve {asked.op_id} --reason ...` decides it")
 
+    def _setup(self, options: dict[str, Any]) -> None:
+        self._say(setup.run(options))
+
     # --- printing ---------------------------------------------------------------------------------------------------
 
     def _say(self, text: str) -> None:
@@ -317,6 +320,10 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "plan": ("Plan and print; writes nothing to memory.", _planning),
     "apply": ("Apply a plan's automatic and approved items, or one operation.", _applying),
     "undo": ("Take an applied operation back, or all of a plan.", _undoing),
+    "setup": (
+        "Answer what may be merged, what never, what must be kept, and when to plan.",
+        setup.arguments,
+    ),
     "explain": ("Show one operation whole: sources, signals, decision, history.", _explaining),
     "stats": ("Show how large memory is, what repeats in it, and what was done.", _measuring),
     "approve": ("Approve one operation as it is shown; applying it is another step.", _approving),
