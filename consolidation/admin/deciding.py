@@ -18,11 +18,11 @@ from django.http import QueryDict
 from consolidation import review, runner
 from consolidation.admin.reading import rows_of
 from consolidation.models import Operation
-from consolidation.operations import Approval, Kind, State
+from consolidation.operations import OF_EPISODES, Approval, Kind, State
 from consolidation.review import Decision
 from consolidation.runner import Outcome
 from observations.admin.base import Reach
-from observations.models import Observation
+from observations.models import Episode, Observation
 
 REVIEW: Final = "consolidation.review_operation"
 APPLY: Final = "consolidation.apply_operation"
@@ -184,9 +184,9 @@ def refuse_changed(*, operation: Operation, digest: str) -> None:
     if digest == review.shown_digest(operation=operation):
         return
     sources = review.sources_of(operation)
-    rows = Observation.objects.filter(scope_id=operation.scope_id).in_bulk(
-        [source.observation_id or 0 for source in sources]
-    )
+    of_episodes = operation.kind in OF_EPISODES
+    table: type[Observation | Episode] = Episode if of_episodes else Observation
+    rows = table.objects.filter(scope_id=operation.scope_id).in_bulk([source.row_id for source in sources])
     moved = "; ".join(review.changes(operation=operation, sources=sources, rows=rows))
     raise review.Changed(
         f"{operation.op_id} is not what was shown any more: {moved or 'the policy or a record changed'}."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from django.contrib import messages
+from django.db.models.functions import Left
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
@@ -13,12 +15,13 @@ from django.urls import URLPattern, path
 from consolidation import review, runner
 from consolidation.admin.deciding import APPLY, PERMISSIONS, REVIEW, Verb, asked, carry_out, done_by_the_same
 from consolidation.admin.item_reading import read_item
+from consolidation.admin.item_values import periods
 from consolidation.admin.queue import QueueScreen
-from consolidation.admin.texts import snippet
+from consolidation.admin.texts import SNIPPET, snippet
 from consolidation.models import Operation
-from consolidation.operations import State, obs
+from consolidation.operations import State, ep, obs
 from observations.admin.base import Reach, require, signed_in
-from observations.models import Observation
+from observations.models import Episode, Observation
 
 OP_ID: Final = re.compile(r"op_[0-9a-f]{32}")
 LOST = 409  # the state of the item does not allow what was asked: the page says why, and shows the state
@@ -52,13 +55,18 @@ class OperationScreen(QueueScreen):
         self, request: HttpRequest, operation: Operation, *, refusal: str = "", status: int = 200
     ) -> HttpResponse:
         user = signed_in(request)
+        item = read_item(operation)
+        given = request.POST.dict() if refusal else {}
         context = {
             "title": f"{operation.kind} {operation.op_id[:11]}",
-            "item": read_item(operation),
+            "item": item,
             "refusal": refusal,
             "may_review": user.has_perm(REVIEW),
             "may_apply": user.has_perm(APPLY),
-            "given": request.POST if refusal else {},
+            "given": given,
+            "given_text": given.get("text", ""),
+            "given_reason": given.get("reason", ""),
+            "periods": periods(item.sources, given) if item.values else [],
         }
         return self.render(request, "admin/consolidation/operation/change_form.html", context, status=status)
 
@@ -88,20 +96,28 @@ class OperationScreen(QueueScreen):
         """What an undo would put back, or what stands in its way, before anybody does it (promise 5, C13)."""
         operation = self._visible(request, pk)
         preview = runner.undo_preview(operation=operation)
-        ids = [*preview.restores, *([preview.retracts] if preview.retracts else [])]
-        texts = dict(Observation.objects.filter(scope_id=operation.scope_id, pk__in=ids).values_list("pk", "text"))
-        shown = [(pk, obs(pk), snippet(texts.get(pk))) for pk in ids]
         context = {
             "title": f"Undo {operation.op_id[:11]}",
             "pk": operation.pk,
             "op_id": operation.op_id,
             "kind": operation.kind,
-            "restores": shown[: len(preview.restores)],
-            "retracts": shown[len(preview.restores) :],
+            "of_episodes": preview.of_episodes,
+            "restores": self._texts(operation, preview.restores, of_episodes=preview.of_episodes),
+            "retracts": self._texts(operation, [preview.retracts] if preview.retracts else []),
             "first": self._named_in(request, preview.blockers),
             **self._undoable(operation, preview.blockers),
         }
         return self.render(request, "admin/consolidation/operation/undo.html", context)
+
+    def _texts(
+        self, operation: Operation, ids: Sequence[int], *, of_episodes: bool = False
+    ) -> list[tuple[int, str, str]]:
+        """Rows with their shown id and the beginning of their text, in this order. One query."""
+        table: type[Observation | Episode] = Episode if of_episodes else Observation
+        rows = table.objects.filter(scope_id=operation.scope_id, pk__in=ids).annotate(start=Left("text", SNIPPET + 1))
+        texts = dict(rows.values_list("pk", "start"))
+        shown = ep if of_episodes else obs
+        return [(pk, shown(pk), snippet(texts.get(pk))) for pk in ids]
 
     def _named_in(self, request: HttpRequest, blockers: tuple[str, ...]) -> list[tuple[int, str]]:
         """The operations that stand in the way, to go to: key and id. One query at most."""

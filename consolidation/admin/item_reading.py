@@ -3,79 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from django.db.models import Count, Max
-
-from consolidation import merge, review, runner
 from consolidation import policy as rules
+from consolidation import review, runner
+from consolidation.admin import item_products, item_sources, item_turns, item_values
+from consolidation.admin.item_sources import Pair, Records, Source
 from consolidation.admin.reading import Chip, proposed_digest, state_chip
-from consolidation.admin.telling import Happened, Witness, happened, key_words, status_chip, witness
-from consolidation.admin.texts import Text, compared, day, flat, period, snippet, when, whole
+from consolidation.admin.telling import Happened, happened
+from consolidation.admin.texts import Text, day, flat, snippet, when, whole
 from consolidation.models import Operation, OperationSource, PlanItem, held
-from consolidation.operations import Approval, Kind, State, obs, plan, visible
-from observations.models import Event, Evidence, Observation, Use, database_now
+from consolidation.operations import OF_EPISODES, Approval, State, obs, plan, visible
+from observations.models import Episode, Event, Observation, database_now
 
-_SEE = re.compile(r"; see (op_[0-9a-f]{32})$")
-_SHOWN_ELSEWHERE = ("pairs", "refinements", "suggested_keep", "why", "discriminator")
-EVIDENCE_SHOWN = 6  # of one source
-EVENTS_SHOWN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One source, beside the others."""
-
-    id: int
-    name: str
-    external_id: str
-    text: Text
-    status: Chip
-    kept: bool
-    key: str
-    said: str  # when anyone first said it
-    recorded: str
-    by: str  # whose word it is
-    via: str
-    confidence: str
-    valid: str
-    valid_from: str  # ISO day, for a form
-    valid_to: str
-    witnesses: tuple[Witness, ...]
-    more_witnesses: int
-    roots: int
-    uses: int
-    last_used: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Why two sources met, and what stands between them."""
-
-    a: str
-    b: str
-    cosine: str
-    met: str
-    verdict: Chip
-    objections: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """The record a merge would write."""
-
-    text: Text
-    key: str
-    confidence: str
-    by: str
-    said: str
-    valid: str
-    sources: int
-    witnesses: int
-    roots: int
+_SEE: Final = re.compile(r"see (op_[0-9a-f]{32})$")
+_KNOWN: Final = re.compile(r"^already known as obs_([0-9]{1,18})$")
+# What other parts of the page say, in words.
+_SHOWN_ELSEWHERE: Final = (
+    *("pairs", "refinements", "discriminator", "confidence", "prompt"),
+    *("suggested_keep", "suggested", "why", "order"),
+    *("support", "episodes", "roots", "verified", "outside", "stated_by"),
+    *("lost", "lost_at", "invented", "invented_at", "not_mentioned", "not_named", "not_checked", "specifics"),
+    *("unfounded_sentences", "claimed", "parts_refused"),
+)
+EVENTS_SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +60,10 @@ class Head:
     skipped: bool
     score: str
     created: str
+    asked_by: str  # a person, where the planner did not propose it
     suggested: int | None
     see: str  # the operation that a skip points to; empty: none
+    known: int | None  # the observation that says it already
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +85,20 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The page."""
+    """The page. Of `product` to `faded`, those of the operation's kind are there."""
 
     head: Head
     fate: Fate
     plans: tuple[InPlan, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...]  # observations; a promotion's and a compaction's are in `fact` and `summary`
     pairs: tuple[Pair, ...]
     figures: tuple[tuple[str, str], ...]
-    product: Product | None
+    product: item_products.Product | None
+    fact: item_turns.Fact | None
+    summary: item_turns.Summary | None
+    values: item_values.Values | None
+    names: item_products.Names | None
+    faded: item_products.Faded | None
     history: tuple[Happened, ...]
     digest: str  # of what is shown; every form carries it
     waits: str  # why nothing may be applied in this scope now; empty: it may
@@ -185,33 +146,56 @@ class Item:
     @property
     def several(self) -> bool:
         """There are sources to tell apart."""
-        return len(self.sources) > 1
+        return len(self.sources) > 1 and self.head.kind in review.TELLS_APART
+
+    @property
+    def reason_required(self) -> bool:
+        """Approving needs a reason too."""
+        return self.head.kind in review.REASON_REQUIRED
 
 
 def read_item(operation: Operation) -> Item:
-    """The page of one operation, whose scope was selected with it. Nine queries."""
+    """The page of one operation, whose scope was selected with it.
+
+    Eleven queries, and the same number however many sources it has; one or two more for what rests on episodes.
+    """
     now = database_now()
     sources = review.sources_of(operation)
-    rows = _observations(operation, sources)
-    mine = [rows[source.observation_id] for source in sources if source.observation_id in rows]
+    records = item_sources.read_records(operation, sources)
+    turns, asked = _turns(operation, sources)
+    standing: Mapping[int, Observation | Episode] = turns if operation.kind in OF_EPISODES else records.rows
+    mine = [standing[source.row_id] for source in sources if source.row_id in standing]
     policy, fault = _policy(operation)
-    evidence = _evidence(operation, [row.pk for row in mine])
-    uses = _uses(operation, [row.pk for row in mine])
     open_now = operation.status in (*review.DECIDABLE, State.APPROVED)
+    shown = item_sources.cards(operation, records)
     return Item(
         head=_head(operation),
-        fate=_fate(operation, rows, now),
-        sources=_cards(operation, sources, rows, evidence, uses),
-        pairs=_pairs(operation),
+        fate=_fate(operation, records, now),
+        sources=shown,
+        pairs=item_sources.pairs(operation),
         figures=_figures(operation),
-        product=_product(operation, mine, evidence, uses, policy),
+        product=item_products.merged(operation, records, policy),
+        fact=item_turns.fact(operation, turns, asked),
+        summary=item_turns.summary(operation, turns, asked),
+        values=item_values.values(operation, records, shown),
+        names=item_products.names(operation, records, shown),
+        faded=item_products.archived(operation, records, now=now, policy=policy),
         history=_history(operation),
         plans=_plans(operation),
         digest=proposed_digest(operation=operation, rows=mine, policy_hash=policy.hash),
         waits=held(scope=operation.scope, now=now),
-        changed=tuple(review.changes(operation=operation, sources=sources, rows=rows)) if open_now else (),
+        changed=tuple(review.changes(operation=operation, sources=sources, rows=standing)) if open_now else (),
         fault=fault,
     )
+
+
+def _turns(
+    operation: Operation, sources: Sequence[OperationSource]
+) -> tuple[dict[int, Episode], item_turns.Asked | None]:
+    """The episodes and the question they were asked about in. Two queries, none for what rests on observations."""
+    if operation.kind not in OF_EPISODES:
+        return {}, None
+    return item_turns.read_turns(operation, sources), item_turns.read_asked(operation)
 
 
 def _policy(operation: Operation) -> tuple[rules.Policy, str]:
@@ -220,29 +204,6 @@ def _policy(operation: Operation) -> tuple[rules.Policy, str]:
         return review.policy_of(operation.scope.name), ""
     except review.Refused as refusal:
         return rules.Policy(), str(refusal)
-
-
-def _observations(operation: Operation, sources: Sequence[OperationSource]) -> dict[int, Observation]:
-    ids = [source.observation_id for source in sources] + [operation.derived_id]
-    rows = Observation.objects.filter(scope_id=operation.scope_id, pk__in=[pk for pk in ids if pk])
-    return {row.pk: row for row in rows}
-
-
-def _evidence(operation: Operation, ids: Sequence[int]) -> defaultdict[int, list[Evidence]]:
-    found: defaultdict[int, list[Evidence]] = defaultdict(list)
-    for row in Evidence.objects.filter(scope_id=operation.scope_id, observation__in=ids).order_by(
-        "observation_id", "id"
-    ):
-        found[row.observation_id].append(row)
-    return found
-
-
-def _uses(operation: Operation, ids: Sequence[int]) -> dict[int, tuple[int, datetime | None]]:
-    counted = Use.objects.filter(scope_id=operation.scope_id, observation__in=ids).values("observation_id")
-    return {
-        row["observation_id"]: (row["n"], row["last"])
-        for row in counted.annotate(n=Count("id"), last=Max("used_at")).order_by()
-    }
 
 
 def _head(operation: Operation) -> Head:
@@ -263,14 +224,16 @@ def _head(operation: Operation) -> Head:
         skipped=bool(operation.skipped_reason),
         score="" if operation.score is None else f"{operation.score:.3f}",
         created=when(operation.created_at),
+        asked_by=visible(operation.requested_by),
         suggested=operation.keeper_id,
         see=found.group(1) if (found := _SEE.search(operation.skipped_reason)) else "",
+        known=int(known.group(1)) if (known := _KNOWN.match(operation.skipped_reason)) else None,
     )
 
 
-def _fate(operation: Operation, rows: Mapping[int, Observation], now: datetime) -> Fate:
+def _fate(operation: Operation, records: Records, now: datetime) -> Fate:
     expires = operation.approval_expires_at if operation.status == State.APPROVED else None
-    derived = rows.get(operation.derived_id or 0)
+    derived = records.rows.get(operation.derived_id or 0)
     return Fate(
         decided=_by(operation.decided_by, operation.decided_at),
         choice=_choice(operation),
@@ -296,8 +259,8 @@ def _choice(operation: Operation) -> str:
     if chosen.get("keep"):
         return f"keep {obs(chosen['keep'])}"
     if chosen.get("both"):
-        spans = ((obs(pk), start, end) for pk, start, end in chosen["both"])
-        return "true in turn: " + "; ".join(f"{name} {_span(start, end)}" for name, start, end in spans)
+        dated = ((obs(pk), start, end) for pk, start, end in chosen["both"])
+        return "true in turn: " + "; ".join(f"{name} {_span(start, end)}" for name, start, end in dated)
     if chosen.get("many_valued"):
         return "all true at once"
     return "none of them: the right claim was written" if chosen.get("text") else ""
@@ -307,141 +270,11 @@ def _span(start: str | None, end: str | None) -> str:
     return f"{start[:10] if start else 'ever'} to {end[:10] if end else 'now'}"
 
 
-def _cards(
-    operation: Operation,
-    sources: Sequence[OperationSource],
-    rows: dict[int, Observation],
-    evidence: dict[int, list[Evidence]],
-    uses: dict[int, tuple[int, datetime | None]],
-) -> tuple[Source, ...]:
-    """The sources, the keeper first; every other is compared with it, and it with the first of the others."""
-    planned = [source.observation_id or 0 for source in sources]
-    first = operation.keeper_id if operation.kind == Kind.MERGE else None
-    ids = sorted((pk for pk in planned if pk in rows), key=lambda pk: (pk != first, pk))
-    cards = []
-    for pk in ids:
-        other = next((rows[other].text for other in ids if other != pk), None)
-        text = compared(rows[pk].text, to=other) if len(ids) > 1 else whole(rows[pk].text)
-        cards.append(_card(rows[pk], text, evidence.get(pk, []), uses.get(pk, (0, None)), pk == first))
-    return tuple(cards)
-
-
-def _card(
-    row: Observation,
-    text: Text,
-    evidence: Sequence[Evidence],
-    uses: tuple[int, datetime | None],
-    kept: bool,
-) -> Source:
-    return Source(
-        id=row.pk,
-        name=obs(row.pk),
-        external_id=visible(row.external_id),
-        text=text,
-        status=status_chip(row.status),
-        kept=kept,
-        key=key_words(row),
-        said=when(row.created_at),
-        recorded=when(row.recorded_at),
-        by=row.stated_by,
-        via=row.derivation or row.written_by,
-        confidence=f"{row.confidence:.2f}",
-        valid=period(row.valid_from, row.valid_to),
-        valid_from=f"{row.valid_from:%Y-%m-%d}" if row.valid_from else "",
-        valid_to=f"{row.valid_to:%Y-%m-%d}" if row.valid_to else "",
-        witnesses=tuple(witness(item) for item in evidence[:EVIDENCE_SHOWN]),
-        more_witnesses=max(0, len(evidence) - EVIDENCE_SHOWN),
-        roots=len({item.root_source for item in evidence}),
-        uses=uses[0] + row.uses_inherited,
-        last_used=when(uses[1]),
-    )
-
-
-_MET = {
-    "text": "same text",
-    "subject_predicate": "same subject and predicate",
-    "subject": "same subject",
-    "band": "shared wording",
-    "neighbour": "near in meaning",
-}
-_VERDICTS = {
-    "same": Chip("same claim", "done"),
-    "ask": Chip("perhaps the same", "wait"),
-    "possible contradiction": Chip("possible contradiction", "warn"),
-    "contradiction": Chip("contradiction", "bad"),
-    "far": Chip("not similar", "quiet"),
-}
-
-
-def _pairs(operation: Operation) -> tuple[Pair, ...]:
-    return tuple(
-        Pair(
-            a=obs(int(pair["a"])),
-            b=obs(int(pair["b"])),
-            cosine="no vector" if pair.get("cosine") is None else f"{pair['cosine']:.3f}",
-            met=_met(pair.get("met", [])),
-            verdict=_verdict(str(pair.get("verdict", ""))),
-            objections=tuple(visible(str(name)) for name in pair.get("failed", [])),
-        )
-        for pair in operation.signals.get("pairs", [])
-    )
-
-
-def _verdict(word: str) -> Chip:
-    return _VERDICTS.get(word) or Chip(visible(word), "quiet")
-
-
-def _met(names: Sequence[str]) -> str:
-    """The keys of a pair in words; the same subject and predicate says the same subject too."""
-    told = [name for name in names if not (name == "subject" and "subject_predicate" in names)]
-    return ", ".join(_MET.get(name, visible(str(name))) for name in told)
-
-
 def _figures(operation: Operation) -> tuple[tuple[str, str], ...]:
     """What else the rule noted, in its own words."""
     noted = {**operation.signals, **operation.product}
     rest = {name: value for name, value in noted.items() if name not in _SHOWN_ELSEWHERE}
     return tuple((name.replace("_", " "), value) for name, value in flat(rest))
-
-
-def _product(
-    operation: Operation,
-    rows: Sequence[Observation],
-    evidence: dict[int, list[Evidence]],
-    uses: dict[int, tuple[int, datetime | None]],
-    policy: rules.Policy,
-) -> Product | None:
-    """What the rule that the runner uses would write; None when it writes nothing, or a source has no text any more."""
-    keep = operation.decision.get("keep") or operation.keeper_id
-    readable = {row.pk for row in rows if row.text is not None}
-    if (
-        operation.kind != Kind.MERGE
-        or operation.approval == Approval.NEVER
-        or len(readable) < len(rows)
-        or keep not in readable
-    ):
-        return None
-    records = [
-        row.record(
-            roots=frozenset(item.root_source for item in evidence.get(row.pk, [])), uses=uses.get(row.pk, (0, None))[0]
-        )
-        for row in rows
-    ]
-    made = merge.combine(records, keeper=keep, policy=policy).claim
-    united = {item.source_uri: item.root_source for row in rows for item in evidence.get(row.pk, [])}
-    return Product(
-        text=whole(made.text),
-        key=" · ".join(visible(part) or "—" for part in (made.subject, made.predicate, made.object))
-        if made.subject
-        else "",
-        confidence=f"{made.confidence:.2f}",
-        by=made.stated_by,
-        said=when(made.created_at),
-        valid=period(made.valid_from, made.valid_to),
-        sources=len(rows),
-        witnesses=len(united),
-        roots=len(set(united.values())),
-    )
 
 
 def _history(operation: Operation) -> tuple[Happened, ...]:

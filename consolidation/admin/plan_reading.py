@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -147,14 +147,68 @@ def _summary(row: Plan, counted: Counter[tuple[str, str]]) -> Summary:
     )
 
 
-def failures(row: Plan, *, reach: Reach) -> list[tuple[str, str]]:
-    """The visible scopes that could not be planned, each with its reason. No query."""
-    named = [(str(item.get("scope", "")), str(item.get("error", ""))) for item in row.failures]
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One scope, or one step of it, that was not planned."""
+
+    scope: str
+    step: str  # empty: nothing of the scope was planned
+    why: str
+    failed: bool  # it was tried and did not work; else it merely could not run
+
+
+def left_out(row: Plan, *, reach: Reach) -> list[LeftOut]:
+    """The visible scopes that were not planned, and steps of scopes that were not done, with the reason. No query."""
     return [
-        (visible(scope), visible(error))
-        for scope, error in named
-        if any(matches(pattern=pattern, scope=scope) for pattern in reach.patterns)
+        LeftOut(
+            scope=visible(str(item.get("scope", ""))),
+            step=visible(str(item.get("step", ""))),
+            why=visible(str(item.get("error", "")).removeprefix(f"{item.get('step')}: ")),
+            failed=bool(item.get("failed", True)),
+        )
+        for item in visible_failures(row, reach=reach)
     ]
+
+
+def visible_failures(row: Plan, *, reach: Reach) -> list[dict[str, Any]]:
+    """What a plan noted about scopes that this person may see. No query."""
+    return [
+        item
+        for item in row.failures
+        if any(matches(pattern=pattern, scope=str(item.get("scope", ""))) for pattern in reach.patterns)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A policy that a plan was made under."""
+
+    pattern: str
+    version: int
+    hash: str  # its beginning
+    scopes: tuple[str, ...]  # visible ones it held for
+
+
+def snapshots(row: Plan, *, reach: Reach) -> list[Snapshot]:
+    """The policies a plan was made under, where they held for a scope that this person may see. One query."""
+    held = reach.scopes.filter(pk__in=[int(pk) for pk in row.policies]).order_by("name").values_list("pk", "name")
+    scopes: defaultdict[str, list[str]] = defaultdict(list)
+    for pk, name in held:
+        scopes[row.policies[str(pk)]].append(visible(name))
+    return [
+        Snapshot(
+            pattern=visible(str(row.snapshots.get(hashed, {}).get("pattern", ""))),
+            version=int(row.snapshots.get(hashed, {}).get("version", 0)),
+            hash=hashed[:12],
+            scopes=tuple(names),
+        )
+        for hashed, names in scopes.items()
+    ]
+
+
+def held_back(row: Plan, *, reach: Reach) -> int:
+    """Questions over the day's review budget; 0 for who may not see every scope of the plan. No query."""
+    return int(row.figures.get("held_back", 0)) if reach.covers(row.pattern) else 0
 
 
 SHOWS = {

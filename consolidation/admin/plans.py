@@ -16,15 +16,17 @@ from consolidation.admin.deciding import APPLY, REVIEW, Answer, Verb, decide_man
 from consolidation.admin.plan_reading import (
     SHOWS,
     Summary,
-    failures,
     has_hidden,
+    held_back,
     items,
+    left_out,
+    snapshots,
     summaries,
     visible_plans,
     whole_plan,
 )
 from consolidation.admin.printing import print_plan
-from consolidation.admin.queue import picked
+from consolidation.admin.queue import deciding_bar, picked
 from consolidation.admin.reading import ShownExpired, rows_of, shown_digests, shown_token
 from consolidation.models import Operation, Plan
 from consolidation.operations import Kind, State
@@ -105,12 +107,14 @@ class PlanScreen(Screen):
             "page": page,
             "rows": rows,
             "token": shown_token(rows=rows, user_id=user.pk),
-            "decidable": sum(row.decidable for row in rows),
+            **deciding_bar(rows),
             "sizes": SIZES,
             "printed": print_plan(
                 plan, reach=reach, operations=[item.operation for item in page.rows], explain=show == "skipped"
             ),
-            "failures": failures(plan, reach=reach),
+            "left_out": left_out(plan, reach=reach),
+            "held_back": held_back(plan, reach=reach),
+            "snapshots": snapshots(plan, reach=reach),
             "may_review": user.has_perm(REVIEW),
             "may_apply": user.has_perm(APPLY),
         }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from consolidation.admin.plan_reading import failures
+from consolidation.admin.plan_reading import held_back, visible_failures
 from consolidation.models import Operation, Plan
-from consolidation.planner import printed
+from consolidation.planner import notes, printed
 from consolidation.rendering import render
 from observations.admin.base import Reach
 
@@ -15,6 +15,14 @@ from observations.admin.base import Reach
 def print_plan(row: Plan, *, reach: Reach, operations: Sequence[Operation], explain: bool = False) -> str:
     """The printed form of these operations of a plan, which a person may see. One query."""
     whole = printed(row, operations=operations)
-    left_out = tuple(f"{scope}: {error}" for scope, error in failures(row, reach=reach))
-    figures = whole.figures if reach.covers(row.pattern) else ""  # of every scope of the plan, hidden ones too
-    return render(replace(whole, left_out=left_out, figures=figures), explain=explain)
+    failures = visible_failures(row, reach=reach)
+    return render(
+        replace(
+            whole,
+            left_out=tuple(f"{item.get('scope')}: {item.get('error')}" for item in failures),
+            notes=notes(Plan(failures=failures, figures=row.figures, snapshots=row.snapshots)),
+            figures=whole.figures if reach.covers(row.pattern) else "",  # of every scope of the plan, hidden ones too
+            held_back=held_back(row, reach=reach),
+        ),
+        explain=explain,
+    )

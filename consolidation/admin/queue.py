@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +13,10 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 
 from consolidation.admin.deciding import APPLY, PERMISSIONS, REVIEW, Verb, decide_many
-from consolidation.admin.reading import ShownExpired, rows_of, shown_digests, shown_token
+from consolidation.admin.reading import Row, ShownExpired, rows_of, shown_digests, shown_token
 from consolidation.models import Operation, OperationQuerySet
 from consolidation.operations import Approval, Kind, State
+from consolidation.review import REASON_REQUIRED
 from observations.admin.base import Reach, Screen, require, signed_in
 from observations.admin.listing import SIZES, Filter, declared, listing, scope_filter
 
@@ -104,7 +106,7 @@ class QueueScreen(Screen):
             "page": page,
             "rows": rows,
             "token": shown_token(rows=rows, user_id=user.pk),
-            "decidable": sum(row.decidable for row in rows),
+            **deciding_bar(rows),
             "may_review": user.has_perm(REVIEW) and any(row.decidable for row in rows),
             "may_apply": user.has_perm(APPLY),
             "here": request.get_full_path(),
@@ -173,6 +175,16 @@ class QueueScreen(Screen):
             "back": back,
         }
         return self.render(request, "admin/consolidation/operation/answers.html", context)
+
+
+def deciding_bar(rows: Sequence[Row]) -> dict[str, object]:
+    """What the bar that decides a selection says of the rows it stands under. No query."""
+    *others, last = (kind.value for kind in REASON_REQUIRED)
+    return {
+        "decidable": sum(row.decidable for row in rows),
+        "differs": any(row.differs for row in rows),
+        "reasoned": f"{', '.join(others)} and {last}",
+    }
 
 
 def picked(data: QueryDict, shown: dict[int, str]) -> dict[int, str]:

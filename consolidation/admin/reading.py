@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.core import signing
-from django.db.models.functions import Left
+from django.db.models.functions import Coalesce, Left
 
 from consolidation import policy as rules
 from consolidation.admin.texts import SNIPPET, snippet, when
 from consolidation.models import Operation, OperationSource, Policy
-from consolidation.operations import Approval, Kind, State, obs, visible
-from consolidation.review import DECIDABLE, digest_of
-from observations.models import Observation
+from consolidation.operations import OF_EPISODES, Approval, Kind, State, ep, obs, visible
+from consolidation.planner import support_line
+from consolidation.review import DECIDABLE, TELLS_APART, digest_of
+from observations.models import Episode, Observation
+from observations.records import Status
 
 SHOWN_HOURS: Final = 12  # what a page showed may be decided this long afterwards
 _SALT: Final = "palimpsest.shown"
@@ -74,6 +76,9 @@ class Row:
     state: Chip
     scope: str
     scope_id: int
+    product: str  # what it would write, where no source says it; empty: a source does
+    names: tuple[str, str] | None  # of an alias: the subject, and the name it is compared as
+    figures: str  # what a product rests on
     lines: tuple[Line, ...]
     more: int  # sources that are not listed
     score: str
@@ -86,7 +91,7 @@ class Row:
     @property
     def differs(self) -> bool:
         """True when marking its sources as different claims would mean something."""
-        return len(self.lines) + self.more > 1
+        return self.decidable and self.kind in TELLS_APART and len(self.lines) + self.more > 1
 
 
 def state_chip(operation: Operation) -> Chip:
@@ -112,7 +117,7 @@ def policy_hashes(scopes: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def proposed_digest(*, operation: Operation, rows: Sequence[Observation], policy_hash: str) -> str:
+def proposed_digest(*, operation: Operation, rows: Sequence[Observation | Episode], policy_hash: str) -> str:
     """review.shown_digest without its queries: the operation as proposed, its sources as read for this page."""
     proposed = Operation(
         op_id=operation.op_id,
@@ -120,6 +125,10 @@ def proposed_digest(*, operation: Operation, rows: Sequence[Observation], policy
         kind=operation.kind,
         product=operation.product,
         keeper_id=operation.keeper_id,
+        text=operation.text,
+        claim_subject=operation.claim_subject,
+        claim_predicate=operation.claim_predicate,
+        claim_object=operation.claim_object,
     )
     return digest_of(operation=proposed, rows=rows, policy_hash=policy_hash)
 
@@ -139,12 +148,13 @@ def _sources(operations: Sequence[Operation]) -> defaultdict[int, list[Operation
     found: defaultdict[int, list[OperationSource]] = defaultdict(list)
     rows = (
         OperationSource.objects.filter(operation__in=[operation.pk for operation in operations])
-        .select_related("observation")
+        .select_related("observation", "episode")
         .only(
-            *("operation_id", "position", "scope_id", "episode_id", "observation__version", "observation__status"),
+            *("operation_id", "position", "scope_id", "observation__version", "observation__status"),
             *("observation__content_hash", "observation__external_id", "observation__scope_id"),
+            *("episode__version", "episode__status", "episode__content_hash", "episode__scope_id"),
         )
-        .annotate(start=Left("observation__text", SNIPPET + 1))
+        .annotate(start=Left(Coalesce("observation__text", "episode__text"), SNIPPET + 1))
         .order_by("operation_id", "position")
     )
     for row in rows:
@@ -153,12 +163,12 @@ def _sources(operations: Sequence[Operation]) -> defaultdict[int, list[Operation
 
 
 def _row(operation: Operation, sources: Sequence[OperationSource], policy_hash: str, opened: bool) -> Row:
-    merging = operation.kind in (Kind.MERGE, Kind.COMPACT)
+    merging = operation.kind == Kind.MERGE
     ordered = sorted(
         sources, key=lambda source: (merging and source.observation_id != operation.keeper_id, source.position)
     )
     lines = tuple(_line(source, operation) for source in ordered[:LINES])
-    observations = [source.observation for source in sources if source.observation is not None]
+    rows = [row for source in sources if (row := source.observation or source.episode) is not None]
     decidable = operation.status in DECIDABLE and operation.approval != Approval.NEVER and bool(policy_hash)
     return Row(
         pk=operation.pk,
@@ -168,25 +178,48 @@ def _row(operation: Operation, sources: Sequence[OperationSource], policy_hash: 
         state=state_chip(operation),
         scope=visible(operation.scope.name),
         scope_id=operation.scope_id,
+        product=_product(operation, rows),
+        names=_names(operation),
+        figures=_figures(operation),
         lines=lines,
         more=len(sources) - len(lines),
         score="" if operation.score is None else f"{operation.score:.3f}",
         why=visible(operation.skipped_reason or operation.reason),
         decided=_decided(operation),
         decidable=decidable,
-        digest=proposed_digest(operation=operation, rows=observations, policy_hash=policy_hash) if decidable else "",
+        digest=proposed_digest(operation=operation, rows=rows, policy_hash=policy_hash) if decidable else "",
         opened=opened,
     )
 
 
 def _line(source: OperationSource, operation: Operation) -> Line:
-    pk = source.observation_id or 0
+    pk = source.row_id
     return Line(
         id=pk,
-        name=obs(pk),
+        name=ep(pk) if source.episode_id else obs(pk),
         text=snippet(getattr(source, "start", None)),
         kept=operation.keeper_id == pk and operation.kind == Kind.MERGE,
     )
+
+
+def _product(operation: Operation, rows: Sequence[Observation | Episode]) -> str:
+    """The beginning of what a promotion or compaction would write."""
+    if operation.kind not in OF_EPISODES:
+        return ""
+    erased = any(row.status == Status.ERASED for row in rows)
+    return snippet(operation.text or None) if operation.text or erased else ""
+
+
+def _names(operation: Operation) -> tuple[str, str] | None:
+    if operation.kind != Kind.ALIAS:
+        return None
+    return snippet(operation.claim_subject or None), snippet(operation.claim_object or None)
+
+
+def _figures(operation: Operation) -> str:
+    if operation.kind == Kind.COMPACT:
+        return f"{operation.n_sources} episodes become one summary"
+    return visible(support_line(operation))
 
 
 def _decided(operation: Operation) -> str:

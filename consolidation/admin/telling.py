@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from consolidation.admin.reading import Chip
 from consolidation.admin.texts import flat, snippet, when
 from consolidation.operations import visible
-from observations.models import Event, Evidence, Observation
+from observations.models import Event, Evidence, GivenKey, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,13 @@ def status_chip(status: str) -> Chip:
     return Chip(word=status, tone=tones.get(status, "bad"))
 
 
-def key_words(row: Observation) -> str:
-    """Subject, predicate and object on one line."""
-    parts = (row.subject, row.predicate, row.object)
+def key_words(row: Observation, given: GivenKey | None = None) -> str:
+    """Subject, predicate and object on one line, with the parts that a model gave where the writer gave none."""
+    return key_line(row.key_with(given))
+
+
+def key_line(parts: tuple[str, str, str]) -> str:
+    """A key on one line; empty where it has no part."""
     return " · ".join(visible(part) or "—" for part in parts) if any(parts) else ""
 
 

@@ -6,7 +6,8 @@ No page is given a model: a page is given values whose texts went through this m
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -17,6 +18,7 @@ from consolidation.operations import visible
 SNIPPET: Final = 180  # characters of a text in a list
 WHOLE: Final = 20_000  # characters of a text on its own page; the rest is counted, not shown
 COMPARED: Final = 1_500  # words of each text that are compared word by word
+AROUND: Final = 240  # characters of context on each side of marked words
 ERASED: Final = "text erased"
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
@@ -55,8 +57,66 @@ def whole(text: str | None, *, lines: bool = True) -> Text:
     if text is None:
         return Text(words=(Words(text=ERASED, own=False),), erased=True)
     kept = text[:WHOLE]
-    shown = "\n".join(visible(line) for line in kept.split("\n")) if lines else visible(kept)
+    shown = _shown(kept) if lines else visible(kept)
     return Text(words=(Words(text=shown, own=False),), left_out=len(text) - len(kept))
+
+
+def marked(text: str | None, spans: Iterable[tuple[int, int]], *, around: int | None = None) -> Text:
+    """A text on its own page with places of it marked, each a start and an end in code points.
+
+    Marks grow to whole words, so that nothing is shown otherwise than in the whole text, and places that are not in it
+    mark nothing. `around`: only the marked part, or the beginning, with that many characters on each side; the rest is
+    counted.
+    """
+    if text is None:
+        return whole(None)
+    kept = text[:WHOLE]
+    places = _places(kept, spans)
+    first, last = 0, len(kept)
+    if around is not None:
+        marks = places or [(0, 0)]
+        first = _outward(kept, max(0, marks[0][0] - around), -1)
+        last = _outward(kept, min(len(kept), marks[-1][1] + around), 1)
+    runs = [Words(text="… ", own=False)] if first else []
+    at = first
+    for start, end in places:
+        runs += [Words(text=_shown(kept[at:start]), own=False), Words(text=_shown(kept[start:end]), own=True)]
+        at = end
+    runs += [Words(text=_shown(kept[at:last]), own=False), Words(text=" …" if last < len(text) else "", own=False)]
+    return Text(words=tuple(run for run in runs if run.text), left_out=len(text) - (last - first))
+
+
+def _shown(text: str) -> str:
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def _places(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The places in order, whole words each, those that touch as one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if not 0 <= start < end or start >= len(text):
+            continue
+        wide = _outward(text, start, -1), _outward(text, min(end, len(text)), 1)
+        if found and wide[0] <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], wide[1])
+        else:
+            found.append(wide)
+    return found
+
+
+def _outward(text: str, at: int, step: int) -> int:
+    """The nearest place from `at` on, in the direction of the step, that splits no word and no pile of marks."""
+    while 0 < at < len(text) and _joined_up(text[at - 1], text[at]):
+        at += step
+    return at
+
+
+def _joined_up(before: str, after: str) -> bool:
+    return unicodedata.category(after) in ("Mn", "Me") or (_is_word(before) and _is_word(after))
+
+
+def _is_word(character: str) -> bool:
+    return character == "_" or character.isalnum()
 
 
 def compared(text: str | None, *, to: str | None) -> Text:
