@@ -116,7 +116,7 @@ def judge(
     if _gap(a, b):
         return Judged(link, Verdict.PERIODS)
     objected = objections(a.text, b.text)
-    failed = _failed(a, b, link, policy.merge_threshold(measured=profile.t_merge), policy)
+    failed = _failed(a, b, link, profile, policy)
     failed += tuple(sorted({f"guard {objection.guard}" for objection in objected}))
     if _opposed(objected):
         return Judged(link, Verdict.POSSIBLE, failed)
@@ -143,10 +143,13 @@ def contradicts(a: Record, b: Record) -> bool:
     return same_key and bool(a.key[2]) and bool(b.key[2]) and a.key[2] != b.key[2]
 
 
-def _failed(a: Record, b: Record, link: Link, threshold: float, policy: Policy) -> tuple[str, ...]:
+def _failed(a: Record, b: Record, link: Link, profile: Profile, policy: Policy) -> tuple[str, ...]:
     """The conditions of an automatic merge, guards apart, that a pair does not meet (DESIGN 4, R42, I16)."""
     identical = a.normalised == b.normalised and a.normalised != ""
     failed = _key_failures(a, b, identical)
+    threshold = policy.merge_threshold(measured=profile.t_merge)
+    if not identical and not profile.automatic:
+        failed.append("embedder not calibrated")
     if not identical and not link.cosine >= threshold:
         failed.append(f"similarity under {threshold:g}")
     if not overlap(a, b):

@@ -196,3 +196,25 @@ def test_a_keeper_takes_over_no_key_that_is_not_one_and_whole(others: list[tuple
 def test_a_keepers_own_part_of_a_key_is_not_overruled() -> None:
     rows = [row(1, "x", ("Bob", "", "")), row(2, "x", ("Ann", "lives in", "Oslo"))]
     assert key_of(rows, keeper=1) == ("Bob", "", "")
+
+
+def test_an_embedder_that_nobody_measured_merges_nothing_by_key() -> None:
+    """DESIGN 4: the threshold is a measured one; without it a person looks, and identical texts need no embedder."""
+    unmeasured = replace(PROFILE, automatic=False)
+    rows = reworded(*twins())
+    links = all_links(rows, 0.99)
+    assert merge_proposals(rows, links, profile=PROFILE, policy=Policy())[0].auto
+    [made] = merge_proposals(rows, links, profile=unmeasured, policy=Policy())
+    assert made.approval is Approval.NEEDS_HUMAN
+    assert "embedder not calibrated" in made.reason
+    assert merge_proposals(twins(), links, profile=unmeasured, policy=Policy())[0].auto
+
+
+def test_what_is_one_subject_by_an_alias_needs_a_whole_key_to_merge_by_itself() -> None:
+    """R46, I16: a person said that two names are one entity, not that two texts without a claim's key are one claim."""
+    whole = [replace(record, renamed=True) for record in twins()]
+    assert only(whole).auto
+    partly = [replace(record, key=(record.key[0], "", ""), renamed=True) for record in twins()]
+    made = only(partly)
+    assert made.approval is Approval.NEEDS_HUMAN
+    assert "one subject by an alias" in made.reason
