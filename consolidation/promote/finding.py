@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from heapq import nsmallest
 from itertools import islice, repeat, zip_longest
 from typing import Final, TypeAlias
 
@@ -70,8 +71,9 @@ def clusters(*, episodes: Iterable[EpisodeRecord], policy: Policy, vectors: Vect
     """The clusters of ONE scope's active episodes, the same in any order of them and of the vectors.
 
     `vectors`: ids (m,) and unit rows (m, dimensions); ids that are no episode's are ignored, episodes without one are
-    found by their words alone. `t_near`: the cosine from which an earlier episode is a neighbour. Episodes are looser
-    than claims: about 0.35 below the profile's t_candidate. Raises ValueError for several scopes.
+    found by their words alone. `t_near`: the cosine from which an earlier episode is a neighbour; episodes are looser
+    than claims, so it lies far below t_candidate (0.5 did well with both embedders). Raises ValueError for several
+    scopes.
     """
     live = sorted((one for one in episodes if one.status is Status.ACTIVE), key=lambda one: one.id)
     if len({episode.scope_id for episode in live}) > 1:
@@ -161,7 +163,7 @@ class _Words:
                 weight = here[term] * math.log((self.seen + len(window)) / (len(places) + here[term]))
                 for place in places:
                     scores[place] += weight / self.lengths[place]
-        return sorted(scores, key=lambda place: (-round(scores[place], 6), -place))
+        return nsmallest(_LOOKED_AT, scores, key=lambda place: (-round(scores[place], 6), -place))
 
 
 # --- neighbours ------------------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ def _nearest(cosines: npt.NDArray[np.float32], t_near: float) -> list[int]:
     over = cosines - np.float32(t_near)
     places = np.flatnonzero(over.max(axis=0) >= 0)[::-1]
     scores = np.round(np.maximum(over[:, places], 0).sum(axis=0), 4)
-    ranked: list[int] = places[np.argsort(-scores, kind="stable")].tolist()
+    ranked: list[int] = places[np.argsort(-scores, kind="stable")[:_LOOKED_AT]].tolist()
     return ranked
 
 
@@ -227,9 +229,11 @@ def _earlier(rows: Sequence[_Row], window: range, ranked: Sequence[Sequence[int]
     of_root: Counter[str] = Counter()
     of_wording = Counter(rows[at].said for at in window)
     for place in _in_turn(ranked):
+        if len(taken) >= room:
+            break
         row = rows[place]
         crowded = of_root[row.root] >= _OF_ONE_ROOT or of_wording[row.said] >= copies
-        if len(taken) < room and place not in taken and not crowded and row.root not in own:
+        if place not in taken and not crowded and row.root not in own:
             taken[place] = None
             of_root[row.root] += 1
             of_wording[row.said] += 1
@@ -238,8 +242,8 @@ def _earlier(rows: Sequence[_Row], window: range, ranked: Sequence[Sequence[int]
 
 
 def _in_turn(ranked: Sequence[Sequence[int]]) -> Iterator[int]:
-    """The best of each key, then the second best, down to where what follows cannot be worth a place."""
-    for pair in zip_longest(*(one[:_LOOKED_AT] for one in ranked)):
+    """The best of each key, then the second best, and so on."""
+    for pair in zip_longest(*ranked):
         yield from (place for place in pair if place is not None)
 
 

@@ -32,11 +32,6 @@ def parts(compared: Iterable[str]) -> Iterator[str]:
             yield from (token[at : at + 2] for at in range(max(1, len(token) - 1)))
 
 
-def terms(text: str) -> frozenset[str]:
-    """Every part of a text."""
-    return frozenset(parts(tokens(text)))
-
-
 def content(text: str) -> frozenset[str]:
     """The parts of a text that say something: without words of grammar."""
     return frozenset(parts(token for token in tokens(text) if token not in _GRAMMAR))

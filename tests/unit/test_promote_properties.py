@@ -135,9 +135,19 @@ def _citing(item: Any, *, first: int, more: range) -> Any:
 
 
 def _within(item: dict[str, Any], size: int) -> dict[str, Any]:
-    """The item without the labels that a wider cluster would know and a narrower one does not."""
-    labels = [label for label in item["supported_by"] if type(label) is not int or label < size]
-    return {**item, "supported_by": labels}
+    """The item without the labels that a wider cluster knows and a narrower one does not."""
+
+    def offered(label: Any) -> bool:
+        number = int(label) if isinstance(label, str) and label.isdecimal() else label
+        return type(number) is not int or number < size
+
+    given_quotes = item.get("quotes")
+    quotes = [
+        quote
+        for quote in (given_quotes if isinstance(given_quotes, list) else [])
+        if not isinstance(quote, dict) or offered(quote.get("episode"))
+    ]
+    return {**item, "supported_by": list(filter(offered, item["supported_by"])), "quotes": quotes}
 
 
 @given(st.text(max_size=300) | JUNK.map(json.dumps))

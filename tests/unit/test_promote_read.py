@@ -281,6 +281,20 @@ def test_a_text_becomes_one_line_that_can_be_stored() -> None:
     assert one.text == "Ann\ufffd drinks green tea \ufffd every morning"
 
 
+@pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041\U000e0042", "\ue000", "\u2028"])
+def test_a_text_hides_nothing_from_its_reviewer(hidden: str) -> None:
+    """F5: bidirectional, zero-width, tag and private characters are left out of text and key."""
+    [one] = read(tea_fact(0, 1, text=f"{hidden}Ann drinks green {hidden}tea{hidden}", object=f"tea{hidden}")).facts
+    assert (one.text, one.key[2]) == ("Ann drinks green tea", "tea")
+
+
+def test_joiners_stay_where_words_are_written_with_them() -> None:
+    said = "من می\u200cخواهم چای سبز"
+    asked = cluster(episode(1, said), episode(2, said + " هر روز"))
+    [one] = read(fact(said, (0, said), (1, said)), asked=asked).facts
+    assert one.text == said
+
+
 def test_the_same_fact_twice_in_one_answer_is_one() -> None:
     checked = read(tea_fact(0, 1), tea_fact(2, 3, text="ann drinks the green tea, every morning."))
     assert [one.index for one in checked.facts] == [0]
