@@ -11,6 +11,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
@@ -67,7 +68,7 @@ def _punctuation() -> str:
 
 
 _DROPPED: Final = _punctuation()
-_BREAKS: Final = frozenset(_DROPPED) - frozenset("&/%‰")
+MARKS: Final = frozenset(_DROPPED) - frozenset("&/%‰")
 _EDGE = re.escape(_DROPPED)
 _W = rf"[^\s{_EDGE}]"
 _TOKEN = re.compile(
@@ -167,16 +168,36 @@ def clean(text: str) -> tuple[str, bool]:
     return _UNSTORABLE.sub(REPLACEMENT, _SURROGATE_PAIR.sub(_joined_pair, text)), True
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A text taken apart and folded, with what comparing leaves out: the guards look at that too."""
+
+    raw: tuple[str, ...]  # every token, article and mark as it stands
+    marked: tuple[str, ...]  # what `tokens` gives, with the marks between the tokens still in their places
+    english: bool
+
+
+def parsed(text: str) -> Parsed:
+    """The text's tokens and marks; `tokens` is what is left of them without the marks."""
+    raw = tuple(_TOKEN.findall(_folded(_plain(text))))
+    english = is_english(raw)
+    marked = _compared(raw) if english else raw
+    if MARKS.issuperset(marked):  # nothing but articles, or nothing but punctuation
+        marked = raw
+    return Parsed(raw=raw, marked=tuple(marked), english=english)
+
+
 def tokens(text: str) -> tuple[str, ...]:
     """The text as the ordered tokens it is compared by; for a text without any, the text itself after NFKC.
 
     Empty only for a text that is empty or blank.
     """
-    raw = _TOKEN.findall(_folded(_plain(text)))
-    kept = _compared(raw) if is_english(raw) else _without_breaks(raw)
-    if not kept:  # nothing but articles, or nothing but punctuation
-        kept = _without_breaks(raw) or unicodedata.normalize("NFKC", text).split()
-    return tuple(kept)
+    return unmarked(parsed(text), text=text)
+
+
+def unmarked(parts: Parsed, *, text: str) -> tuple[str, ...]:
+    """The tokens of a text that was parsed before."""
+    return tuple(_without_marks(parts.marked) or unicodedata.normalize("NFKC", text).split())
 
 
 def normalised(text: str) -> str:
@@ -233,12 +254,12 @@ def _lettered(lone: re.Match[str]) -> str:
     return f" {_LETTER_A_MARK}" if named else lone.group()
 
 
-def _without_breaks(raw: Iterable[str]) -> list[str]:
-    return [token for token in raw if token not in _BREAKS]
+def _without_marks(raw: Iterable[str]) -> list[str]:
+    return [token for token in raw if token not in MARKS]
 
 
 def _compared(raw: Sequence[str]) -> list[str]:
-    """The tokens of an English text: contractions opened, articles and break marks gone, number words as digits."""
+    """An English text: contractions opened, articles gone, number words as digits, the marks still there."""
     read: list[str] = []
     for at, token in enumerate(raw):
         if token in _SPECIAL or "'" in token or "," in token:
@@ -247,7 +268,7 @@ def _compared(raw: Sequence[str]) -> list[str]:
             read.append(token)
     if not _NUMBER_WORDS.isdisjoint(read) or any("-" in token for token in read):
         read = _counted(read)
-    return _without_breaks(read)
+    return read
 
 
 def _read(raw: Sequence[str], at: int) -> tuple[str, ...]:

@@ -20,16 +20,16 @@ def pair(a: str, b: str, cosine: float, label: str = "different") -> Pair:
     [
         ("Ann has two cats.", "ann has 2 cats", 0.99, KEYLESS, "automatic"),
         (
-            "Ann may park here",
-            "Ann can park here",
+            "Guests may park here",
+            "Guests can park here",
             0.97,
             KEYLESS,
             "queued",
         ),  # similarity is a hint, the key is the gate
-        ("Ann may park here", "Ann can park here", 0.97, KEY, "automatic"),
-        ("Ann may park here", "Ann can park here", 0.94, KEY, "queued"),
-        ("Ann may park here", "Ann may not park here", 0.99, KEY, "queued"),
-        ("Ann may park here", "Bread rises", 0.85, KEY, "missed"),
+        ("Guests may park here", "Guests can park here", 0.97, KEY, "automatic"),
+        ("Guests may park here", "Guests can park here", 0.94, KEY, "queued"),
+        ("Guests may park here", "Guests may not park here", 0.99, KEY, "queued"),
+        ("Guests may park here", "Bread rises", 0.85, KEY, "missed"),
     ],
 )
 def test_a_pair_is_automatic_queued_or_missed(
@@ -54,11 +54,11 @@ def written(folder: Path, *rows: tuple[str, str, str]) -> Path:
 
 
 def test_a_wrong_merge_is_printed_in_full_and_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = written(tmp_path, ("The tea is hot", "tea is hot", "different"))
+    folder = written(tmp_path, ("The dog is out", "A dog is out", "different"))
     assert pairs.main(["--embedder", "hashing", "--data", str(folder)]) == 1
     printed = capsys.readouterr().out
     assert "Merged although labelled different or contradiction: 1" in printed
-    assert "  a  The tea is hot\n  b  tea is hot" in printed
+    assert "  a  The dog is out\n  b  A dog is out" in printed
 
 
 def test_a_run_without_wrong_merges_succeeds(tmp_path: Path) -> None:
