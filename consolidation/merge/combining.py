@@ -24,8 +24,8 @@ class Combined:
 def combine(records: Sequence[Record], *, keeper: int, policy: Policy | None = None) -> Combined:
     """The merged row: the keeper's text, kind and key, everything else united (R72, R73, R95, I12, I14).
 
-    Confidence rises by 0.01 per further distinct root, to the policy's cap, and never over the best of the user's own
-    statements when one is among the sources. Periods are united unless time lies between them, which no source claims:
+    Confidence rises from the surest source by 0.01 per distinct root that it does not have, to the policy's cap, and
+    never over the best of the user's own statements when one is among the sources. Periods are united unless time lies between them, which no source claims:
     then the keeper's own stays. A keeper without a whole key takes over the one that the others give: it is one claim.
     Raises KeyError when the keeper is not one of the records.
     """
@@ -95,8 +95,9 @@ def _apart_in_time(records: Sequence[Record]) -> bool:
 
 def _confidence(records: Sequence[Record], cap: float) -> float:
     roots = frozenset[str]().union(*(record.roots for record in records))
-    best = max(record.confidence for record in records)
-    raised = min(cap, best + 0.01 * (max(1, len(roots)) - 1))
+    best = max(records, key=lambda record: (record.confidence, len(record.roots)))
+    new = len(roots) - max(1, len(best.roots))  # what a merged row was raised by already raises it no second time (R93)
+    raised = min(cap, best.confidence + 0.01 * max(0, new))
     said = [record.confidence for record in records if record.stated_by is StatedBy.USER]
     return min(raised, max(said)) if said else raised
 
