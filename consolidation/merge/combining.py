@@ -25,8 +25,9 @@ def combine(records: Sequence[Record], *, keeper: int, policy: Policy | None = N
     """The merged row: the keeper's text, kind and key, everything else united (R72, R73, R95, I12, I14).
 
     Confidence rises from the surest source by 0.01 per distinct root that it does not have, to the policy's cap, and
-    never over the best of the user's own statements when one is among the sources. Periods are united unless time lies between them, which no source claims:
-    then the keeper's own stays. A keeper without a whole key takes over the one that the others give: it is one claim.
+    never over the best of the user's own statements when one is among the sources. Periods are united unless time lies
+    between them, which no source claims: then the keeper's own stays. A keeper without a whole key takes over the one
+    that the others give: it is one claim.
     Raises KeyError when the keeper is not one of the records.
     """
     kept = {record.id: record for record in records}[keeper]
