@@ -11,10 +11,13 @@ from django.core.checks import CheckMessage, run_checks
 from django.core.management import call_command
 from django_celery_beat.models import PeriodicTask
 
+from consolidation import calibrating
 from consolidation import checks as review
+from consolidation.calibration import NEVER, Measured
 from consolidation.models import Policy
 from observations import checks as store
-from observations.embedding import MINILM, MiniLM, WeightsAltered
+from observations.embedding import HASHING, MINILM, MiniLM, WeightsAltered
+from observations.retrieval import current_embedder
 from tests.conftest import superuser
 
 DATABASE = ["default"]
@@ -118,6 +121,47 @@ def test_policies_can_be_read_w007() -> None:
     found = review.policies_can_be_read(databases=DATABASE)
     assert ids(found) == ["palimpsest.W007"]
     assert "lab/*" in found[0].msg
+
+
+@pytest.mark.django_db
+def test_embedder_may_merge_w010(settings: Any) -> None:
+    assert ids(review.embedder_may_merge(databases=DATABASE)) == []
+    calibrating.store(profile=HASHING, measured=Measured(()), proposed=(0.8, NEVER), by="carl")
+    found = review.embedder_may_merge(databases=DATABASE)
+    assert ids(found) == ["palimpsest.W010"]
+    assert "hashing" in found[0].msg
+    assert review.embedder_may_merge() == []
+
+
+@pytest.mark.django_db
+def test_an_endpoint_that_nobody_measured_is_w010(settings: Any) -> None:
+    settings.PALIMPSEST_EMBEDDER, settings.PALIMPSEST_EMBEDDINGS_URL = "http", "https://embed.example.org"
+    settings.PALIMPSEST_EMBEDDINGS_MODEL, settings.PALIMPSEST_EMBEDDINGS_DIMENSIONS = "acme-1", 8
+    current_embedder.cache_clear()
+    try:
+        assert ids(review.embedder_may_merge(databases=DATABASE)) == ["palimpsest.W010"]
+        row = calibrating.store(
+            profile=current_embedder().profile, measured=Measured(()), proposed=(0.9, 0.96), by="carl"
+        )
+        assert ids(review.embedder_may_merge(databases=DATABASE)) == ["palimpsest.W010"]
+        calibrating.enable(calibration=row, by="sven")
+        assert ids(review.embedder_may_merge(databases=DATABASE)) == []
+        settings.PALIMPSEST_EMBEDDINGS_MODEL = ""
+        current_embedder.cache_clear()
+        assert ids(review.embedder_may_merge(databases=DATABASE)) == []  # E005 says it
+    finally:
+        current_embedder.cache_clear()
+
+
+@pytest.mark.django_db
+def test_policies_ask_for_what_was_measured_w011() -> None:
+    Policy.objects.create(pattern="team/*", body={"t_merge": 0.96})
+    assert ids(review.policies_ask_for_what_was_measured(databases=DATABASE)) == []
+    calibrating.store(profile=HASHING, measured=Measured(()), proposed=(0.85, 0.98), by="carl")
+    found = review.policies_ask_for_what_was_measured(databases=DATABASE)
+    assert ids(found) == ["palimpsest.W011"]
+    assert "The policy of team/* merges from 0.96 on; 0.98 was measured for hashing." in found[0].msg
+    assert review.policies_ask_for_what_was_measured() == []
 
 
 @pytest.mark.django_db
