@@ -17,7 +17,7 @@ class Combined:
 
     claim: Claim  # without evidence
     uses_inherited: int  # for ranking only; clean-up counts uses since the derivation, which start at 0 (E6)
-    chain: int
+    chain: int  # merges below it, one after the other, that joined different words or keys
     derived_from: tuple[int, ...]  # sorted (R96)
 
 
@@ -49,7 +49,7 @@ def combine(records: Sequence[Record], *, keeper: int, policy: Policy | None = N
     return Combined(
         claim=claim,
         uses_inherited=sum(record.uses for record in records),
-        chain=max(record.chain for record in records) + 1,
+        chain=_chain(records),
         derived_from=tuple(sorted(record.id for record in records)),
     )
 
@@ -92,6 +92,15 @@ def _apart_in_time(records: Sequence[Record]) -> bool:
             return True
         reached = end if reached is None else max(reached, end)
     return False
+
+
+def _chain(records: Sequence[Record]) -> int:
+    """How long the chain of merges is now. A repeat, the same words with the same key, does not lengthen it: what the
+    chain guards against is meaning that drifts from one keeper to the next.
+    """
+    repeats = len({(record.normalised, record.written_key) for record in records}) == 1 and records[0].normalised != ""
+    longest = max(record.chain for record in records)
+    return max(longest, 1) if repeats else longest + 1
 
 
 def _confidence(records: Sequence[Record], cap: float) -> float:

@@ -160,7 +160,7 @@ def _failed(a: Record, b: Record, link: Link, profile: Profile, policy: Policy) 
         failed.append("kinds differ")
     if not {a.kind, b.kind} <= set(policy.mergeable):
         failed.append("kind not mergeable by policy")
-    if max(a.chain, b.chain) >= policy.chain_cap:
+    if max(a.chain, b.chain) >= policy.chain_cap and not (identical and a.written_key == b.written_key):
         failed.append(f"merged {policy.chain_cap} times already")
     return tuple(failed)
 

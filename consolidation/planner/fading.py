@@ -85,11 +85,13 @@ def _last_used(scope_id: int, ids: list[int]) -> dict[int, datetime]:
 def decayed(*, scope_id: int, policy: Policy, now: datetime) -> list[Record]:
     """Rows that were archived without a successor and are past some retention rule: archiving does not end it.
 
-    No query while no rule could name one.
+    Those that carry a user's word are left out (R47). No query while no rule could name a row; one when none is named.
     """
     past = reading.past_retention(policy=policy, now=now)
     if not policy.prune or not past:
         return []
     rows = Observation.objects.filter(past, scope_id=scope_id, status=Status.ARCHIVED, superseded_by=None)
-    ids = rows.values_list("pk", flat=True)
+    ids = set(rows.values_list("pk", flat=True))
+    if ids:
+        ids -= reading.carrying_a_users_word(scope_id=scope_id)
     return reading.records(scope_id=scope_id, ids=ids, status=Status.ARCHIVED)

@@ -69,18 +69,49 @@ def settled(*, scope_id: int, policy_hash: str, now: datetime) -> Settled:
     turns: set[int] = set()
     decided = list(_latest(scope_id).filter(status__in=(State.REJECTED, State.UNDONE, State.APPROVED)))
     sources = _sources(decided)
+    carried = _carried(scope_id)
     for operation in decided:
         rows = sources[operation.pk]
-        if operation.policy_hash != policy_hash or any(_moved(row, operation) for row in rows):
+        refused = operation.status != State.APPROVED
+        if operation.policy_hash != policy_hash or any(
+            _moved(row, operation) and not (refused and row.row_id in carried) for row in rows
+        ):
             continue
         ids = sorted(row.row_id for row in rows)
-        if operation.status != State.APPROVED:
-            if operation.kind in review.TELLS_APART:
-                rejected[Kind(operation.kind)].update(combinations(ids, 2))
-        elif not review.expired(operation, now=now):
+        if refused and operation.kind in review.TELLS_APART:
+            standing = sorted({carried.get(pk, pk) for pk in ids})
+            rejected[Kind(operation.kind)].update(combinations(standing, 2))
+        elif not refused and not review.expired(operation, now=now):
             (turns if operation.kind in OF_EPISODES else reserved).update(ids)
     pairs_of = {kind: frozenset(pairs) for kind, pairs in rejected.items()}
     return Settled(pairs_of, frozenset(reserved), frozenset(turns))
+
+
+# A row that was merged with repeats of itself lives on in the merged row, word for word and with the same key.
+_CARRIED: Final = """
+WITH RECURSIVE stands (source, id, text_key, spo_key) AS (
+  SELECT o.id, d.id, d.text_key, d.spo_key FROM observations_observation o
+  JOIN observations_observation d ON d.scope_id = o.scope_id AND d.id = o.superseded_by_id AND d.derivation = 'merge'
+    AND (d.text_key, d.sp_key, d.spo_key) = (o.text_key, o.sp_key, o.spo_key)
+  WHERE o.scope_id = %(scope)s AND o.status = 'archived'
+  UNION
+  SELECT s.source, d.id, d.text_key, d.spo_key FROM stands s
+  JOIN observations_observation m ON m.scope_id = %(scope)s AND m.id = s.id AND m.status = 'archived'
+  JOIN observations_observation d ON d.scope_id = %(scope)s AND d.id = m.superseded_by_id AND d.derivation = 'merge'
+    AND (d.text_key, d.sp_key, d.spo_key) = (m.text_key, m.sp_key, m.spo_key)
+)
+SELECT s.source, s.id FROM stands s
+JOIN observations_observation o ON o.scope_id = %(scope)s AND o.id = s.id AND o.status = 'active'
+"""
+
+
+def _carried(scope_id: int) -> dict[int, int]:
+    """Rows that left the reads only because they were merged with repeats, each with the live row that says the same in
+    the same words: what was refused about one is refused about the other. One query.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_CARRIED, {"scope": scope_id})
+        return {int(source): int(live) for source, live in cursor.fetchall()}
 
 
 def _latest(scope_id: int) -> QuerySet[Operation]:

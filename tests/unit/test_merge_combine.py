@@ -124,8 +124,16 @@ def test_confidence_is_capped_also_where_a_source_is_surer_than_the_cap() -> Non
 
 def test_uses_are_summed_for_ranking_and_the_chain_grows_by_one() -> None:
     """R72, E6: the sum is inherited; uses since the derivation are counted elsewhere and start at 0."""
-    made = combine([row(1, "x", uses=3, chain=2), row(2, "x", uses=4)], keeper=1)
+    made = combine([row(1, "x", uses=3, chain=2), row(2, "y", uses=4)], keeper=1)
     assert (made.uses_inherited, made.chain) == (7, 3)
+
+
+def test_a_repeat_in_the_same_words_does_not_lengthen_the_chain() -> None:
+    """DESIGN 4: a chain is limited because meaning drifts from keeper to keeper; a repeat moves nothing."""
+    assert combine([row(1, "x", chain=2), row(2, "X.")], keeper=1).chain == 2
+    assert combine([row(1, "x"), row(2, "x")], keeper=1).chain == 1
+    keyed = row(1, "x", ("plant", "is", "x"), chain=2)
+    assert combine([keyed, row(2, "x")], keeper=1).chain == 3, "another key is another claim"
 
 
 def test_a_keeper_that_is_no_source_is_refused() -> None:

@@ -137,7 +137,7 @@ def test_every_pair_of_an_automatic_merge_meets_every_condition(scope: tuple[lis
             assert a.normalised == b.normalised or (all(a.key) and cosines[a.id, b.id] >= 0.95)
             assert overlap(a, b)
             assert a.stated_by is b.stated_by
-            assert max(a.chain, b.chain) < 3
+            assert max(a.chain, b.chain) < 3 or a.normalised == b.normalised
             assert a.kind is b.kind
             assert a.normalised == b.normalised or not (a.key_by or b.key_by)
             assert a.written_key == b.written_key
