@@ -9,7 +9,7 @@ ARGS ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo stop test lint bench clean
+.PHONY: help environment demo stop test lint bench bench-merge clean
 
 help:
 	@echo "make demo    start everything with data to look at; prints an address and logins; Ctrl-C stops it"
@@ -17,6 +17,7 @@ help:
 	@echo "make test    run the whole suite (its own database and queue, a real browser where one is found)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   measure what the README's figures come from"
+	@echo "make bench-merge   measure what may merge by itself, on every labelled pair and on dated facts"
 	@echo "make clean   remove .venv and caches; the demo's data in .palimpsest stays"
 
 # A name on the PATH may be a shim that does not run: the candidate must answer before it is taken.
@@ -47,6 +48,9 @@ lint: environment
 
 bench: environment
 	@exec .venv/bin/python -m benchmarks $(ARGS)
+
+bench-merge: environment
+	@exec .venv/bin/python -m benchmarks.merging $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis test-artifacts htmlcov .coverage

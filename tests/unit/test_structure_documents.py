@@ -95,8 +95,8 @@ def test_every_target_of_the_makefile_is_in_its_help_and_in_a_document() -> None
     assert phony
     targets = set(phony[1].split()) - {"help", "environment"}
     written = "\n".join(DOCUMENTS.values())
-    assert targets <= set(re.findall(r'@echo "make (\w+)', makefile))
-    assert targets <= set(re.findall(r"make (\w+)", written))
+    assert targets <= set(re.findall(r'@echo "make ([\w-]+)', makefile))
+    assert targets <= set(re.findall(r"make ([\w-]+)", written))
 
 
 @pytest.mark.parametrize(
