@@ -237,6 +237,14 @@ def test_archived_sources_of_a_merge_are_no_decayed_rows() -> None:
     assert fading.decayed(scope_id=here.pk, policy=PRUNES, now=database_now()) == []
 
 
+def test_a_decayed_row_that_carries_a_users_word_is_left_out() -> None:
+    """R47, I12: somebody archived it; no retention rule of another's word may erase it."""
+    here = scope()
+    row = merged(said(here, 300, stated_by=StatedBy.USER), said(here, 300))
+    runner.apply(operation=propose(Kind.ARCHIVE, [row]), by="ann")
+    assert fading.decayed(scope_id=here.pk, policy=PRUNES, now=database_now()) == []
+
+
 def test_without_a_rule_or_without_prune_no_decayed_row_is_asked_for(
     django_assert_num_queries: Callable[[int], object],
 ) -> None:
