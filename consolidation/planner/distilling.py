@@ -73,6 +73,7 @@ class Distilled:
     drafts: dict[str, Draft] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     asked: int = 0
+    thin: tuple[promote.Cluster, ...] = ()  # episodes of one source: nothing to ask about
 
     @property
     def open_questions(self) -> list[Question]:
@@ -104,7 +105,10 @@ def read(*, scope_id: int, policy: Policy, profile: Profile, now: datetime, mode
     distilled.episodes = {row.pk: row.record() for row in rows.iterator()}
     turns = list(distilled.episodes.values())
     if policy.promote:
-        distilled.questions += _promotions(turns, scope_id, policy, profile, model)
+        found = _found(turns, scope_id, policy, profile)
+        distilled.thin = found.thin
+        for cluster in found.clusters:
+            distilled.questions.append(_question(Kind.PROMOTE, cluster, promote.request(cluster=cluster), model))
     if policy.compact:
         for group in compact.groups(episodes=turns, policy=policy, now=now):
             distilled.questions.append(_question(Kind.COMPACT, group, compact.request(group=group), model))
@@ -114,15 +118,10 @@ def read(*, scope_id: int, policy: Policy, profile: Profile, now: datetime, mode
     return distilled
 
 
-def _promotions(
-    turns: Sequence[EpisodeRecord], scope_id: int, policy: Policy, profile: Profile, model: str
-) -> Iterator[Question]:
+def _found(turns: Sequence[EpisodeRecord], scope_id: int, policy: Policy, profile: Profile) -> promote.Found:
     vectors = episode_vectors(scope_id=scope_id, profile=profile)
-    found = promote.clusters(
-        episodes=turns, policy=policy, vectors=vectors, t_near=max(_LOOSEST, profile.t_candidate - _LOOSER)
-    )
-    for cluster in found.clusters:
-        yield _question(Kind.PROMOTE, cluster, promote.request(cluster=cluster), model)
+    near = max(_LOOSEST, profile.t_candidate - _LOOSER)
+    return promote.clusters(episodes=turns, policy=policy, vectors=vectors, t_near=near)
 
 
 def _question(kind: Kind, about: promote.Cluster | compact.Group, request: Request, model: str) -> Question:
@@ -239,7 +238,7 @@ def proposals(*, scope_id: int, distilled: Distilled, policy: Policy, reserved: 
         and not _to_ask(distilled.drafts.get(question.input_key))
         and reserved.isdisjoint(turn.id for turn in question.episodes)
     ]
-    return [*promoted, *compacted]
+    return [*promoted, *promote.unsupported(clusters=distilled.thin, policy=policy), *compacted]
 
 
 def _compacted(question: Question, distilled: Distilled, policy: Policy) -> Proposal:

@@ -53,8 +53,13 @@ class Found:
     clusters: tuple[Cluster, ...]
     episodes: int = 0  # that were looked at
     copies: int = 0  # left out: an earlier episode of the same root says the same
-    too_thin: int = 0  # clusters of fewer than two roots: nothing in them can be corroborated
+    thin: tuple[Cluster, ...] = ()  # of fewer than two roots: nothing in them can be corroborated
     left_out: int = 0  # windows before the latest MAX_CLUSTERS
+
+    @property
+    def too_thin(self) -> int:
+        """How many clusters are not worth asking about."""
+        return len(self.thin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ def clusters(*, episodes: Iterable[EpisodeRecord], policy: Policy, vectors: Vect
         clusters=asking,
         episodes=len(live),
         copies=len(live) - len(rows),
-        too_thin=len(kept) - len(asking),
+        thin=tuple(cluster for cluster in kept if len(cluster.roots) < 2),
         left_out=len(windows) - len(asked),
     )
 

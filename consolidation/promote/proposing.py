@@ -15,6 +15,7 @@ from consolidation.promote.cluster import Cluster, root, roots, stated_by
 from observations.normalise import key_part, normalised
 from observations.records import EpisodeRecord, Outcome, StatedBy
 
+_SHOWN: Final = 12  # episodes of a source that only agrees with itself
 CEILING: Final = 0.6  # the confidence of what nobody stated, whatever a policy says (R75, R104)
 
 _NO_TEXTS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -166,6 +167,30 @@ def _product(
         "confidence": _confidence(policy),
         "stated_by": stated_by(episodes).value,
     }
+
+
+def unsupported(*, clusters: Iterable[Cluster], policy: Policy) -> tuple[Proposal, ...]:
+    """A skip for every source that only agrees with itself: nobody is asked about it, and that is said (R76, C8).
+
+    One per root, with its first episodes, so that it stays the same while the source is ingested again.
+    """
+    found: dict[str, dict[int, EpisodeRecord]] = {}
+    for cluster in clusters:
+        for episode in cluster.episodes:
+            found.setdefault(root(episode), {})[episode.id] = episode
+    return tuple(
+        Proposal(
+            kind=Kind.PROMOTE,
+            scope_id=next(iter(episodes.values())).scope_id,
+            sources=tuple(sorted(episodes)[:_SHOWN]),
+            approval=Approval.NEVER,
+            reason=f"{_count(len(episodes), 'episode')} of 1 independent source",
+            skipped_reason=f"1 supporting, {policy.min_support} needed",
+            product={"discriminator": "unsupported", "roots": 1},
+        )
+        for episodes in found.values()
+        if len(episodes) > 1
+    )
 
 
 # --- several clusters ------------------------------------------------------------------------------------------------

@@ -335,3 +335,19 @@ def test_a_question_holds_the_episodes_of_one_scope_only(within: Scope) -> None:
         scopes=[within, secret.scope], pattern="*", by="test", trigger="command", profile=HASHING, completer=completer
     )
     assert all("zirconium" not in request.text for request in completer.requests if request.scope_id == within.pk)
+
+
+def test_copies_of_one_source_are_one_witness_and_the_plan_says_so(within: Scope) -> None:
+    """C8: e1 and e2 are one document ingested twice, e3 is made from it; support is 1, however often it is ingested."""
+    weeks(within, roots=("doc://1", "doc://1", "doc://1"))
+    completer = promoting()
+    made = plan(within, completer)
+    operation = only(Kind.PROMOTE)
+    assert (operation.status, operation.skipped_reason) == (State.SKIPPED, "1 supporting, 2 needed")
+    assert completer.requests == []
+    assert "SKIPPED 1" in render(planner.printed(made))
+    for _ in range(10):
+        tell(f"In week 1 Ana {WORDS} again.", within=within, root="doc://1", session="s1")
+    again = plan(within, completer)
+    assert not Operation.objects.exclude(status__in=(State.SKIPPED, State.STALE)).exists()
+    assert again.figures["asked"] == 0

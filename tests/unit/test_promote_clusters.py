@@ -191,7 +191,10 @@ def test_the_same_words_from_another_source_are_another_witness() -> None:
 def test_a_cluster_of_one_witness_is_not_worth_asking_about_and_is_counted() -> None:
     """R76: fewer than two can corroborate nothing."""
     rows = [episode(n, f"part {n} of the book", root="doc://book") for n in range(1, 8)]
-    assert found(rows) == promote.Found(clusters=(), episodes=7, too_thin=1)
+    seen = found(rows)
+    assert (seen.clusters, seen.episodes, seen.too_thin) == ((), 7, 1)
+    [skip] = promote.unsupported(clusters=seen.thin, policy=Policy())
+    assert (skip.skipped_reason, skip.sources) == ("1 supporting, 2 needed", tuple(range(1, 8)))
     assert found([episode(1, "alone")]).too_thin == 1
 
 
