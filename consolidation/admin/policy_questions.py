@@ -55,7 +55,7 @@ class QuestionsForm(forms.Form):
         for question in QUESTIONS:
             self._ask(question)
         offered = [(name, "*, every scope" if name == "*" else visible(name)) for name in patterns]
-        self._choices("pattern", offered)
+        self._choices("pattern", offered if chosen else [("", "Choose…"), *offered])
 
     def _ask(self, question: Question) -> None:
         field = self.fields[question.name]
