@@ -119,6 +119,7 @@ class Break(NamedTuple):
     before: str  # the word before it
     after: str
     comma: bool  # nothing but a comma
+    quotes: bool  # nothing but quotation marks
     opens: bool  # all words since the sentence began only introduce it
     beyond: str  # the word two places before it
 
@@ -126,6 +127,7 @@ class Break(NamedTuple):
 _DECORATION: Final = frozenset("*#•·`´…_~†‡")  # lists, emphasis: no break by itself
 _ENDS: Final = frozenset(".!?;:。！？।؟")
 _ELIDED: Final = frozenset("'’")
+_QUOTES: Final = frozenset("\"'“”„")
 
 
 def punctuation(pair: Pair) -> Objection | None:
@@ -164,7 +166,7 @@ def breaks(reading: Reading) -> tuple[Break, ...]:
         if marks and words and not (marks == ["."] and _is_abbreviated(words[-1])):
             opens = marks == [","] and _introduces(words[sentence:])
             beyond = words[-2] if len(words) > 1 else ""
-            found.append(Break(words[-1], token, marks == [","], opens, beyond))
+            found.append(Break(words[-1], token, marks == [","], _QUOTES.issuperset(marks), opens, beyond))
         if not _ENDS.isdisjoint(marks):
             sentence = len(words)
         words.append(token)
@@ -192,13 +194,18 @@ _NONE: Final = lexicon.words("nothing nobody no-one none nowhere all anything ev
 
 
 def _needed(found: Sequence[Break], pair: Pair) -> list[Break]:
-    """The breaks less the commas that English sets freely."""
+    """The breaks less the marks that English sets freely."""
     joints = sum(pair.a.counts.get(word, 0) for word in _JOINING)
-    return [place for place in found if not (place.comma and (_is_free(place, found, pair, joints)))]
+    denied = not lexicon.NEGATION.isdisjoint(pair.a.wording)
+    return [place for place in found if not _is_free(place, found, pair, joints=joints, denied=denied)]
 
 
-def _is_free(place: Break, found: Sequence[Break], pair: Pair, joints: int) -> bool:
-    if place.opens or place.after in _TRAILING or _is_dated(place):
+def _is_free(place: Break, found: Sequence[Break], pair: Pair, *, joints: int, denied: bool) -> bool:
+    if place.quotes:
+        return any(len(word) == 1 and word not in ("i", "a") for word in (place.before, place.after))  # a Z, a "Z"
+    if not place.comma:
+        return False
+    if place.opens or place.after in _TRAILING or _is_dated(place) or (place.after in _ADDING and not denied):
         return True
     if joints != 1 or place.after not in _JOINING or (place.after == "but" and place.before in _NONE):
         return False
@@ -207,6 +214,8 @@ def _is_free(place: Break, found: Sequence[Break], pair: Pair, joints: int) -> b
     return not (explains and place.before in pair.known_names)
 
 
+# What these add is the same with a comma and without, unless something is denied: 'not because' and 'not, because'.
+_ADDING: Final = lexicon.words("with on in at before after until since from for by during while as because if although")
 _TRAILING: Final = lexicon.words("too please")
 
 
@@ -265,6 +274,8 @@ def article(pair: Pair) -> Objection | None:
     left, right = _articles(pair.a.parts.raw), _articles(pair.b.parts.raw)
     if any(_matters(place, pair) for place in (*_lacking(left, right), *_lacking(right, left))):
         return Objection("article", "one text has an article where the other has none", possible_contradiction=False)
+    if _initials(pair.a.parts.raw) != _initials(pair.b.parts.raw):
+        return Objection("article", "a letter in one text reads as an article", possible_contradiction=False)
     alike = [place.after for place in left] == [place.after for place in right]
     if alike and any(x.definite != y.definite and _says_which(x) for x, y in zip(left, right, strict=True)):
         return Objection("article", "one text says 'the' where it tells one from many", possible_contradiction=False)
@@ -280,15 +291,21 @@ def _lacking(mine: Sequence[Article], theirs: Sequence[Article]) -> list[Article
 def _matters(place: Article, pair: Pair) -> bool:
     """Whether the text means another thing without this article."""
     named = place.after in pair.known_names
-    if not named and place.after in lexicon.MASS:
+    if place.after == "one" or (not named and place.after in lexicon.MASS):
         return True
     if place.before in lexicon.DIRECTION and place.after in lexicon.WITHOUT_ARTICLE:
         return True
     if place.before in ("and", "or", "nor"):  # a poet and a clerk are two, a poet and clerk is one
-        return not named and place.beyond not in pair.known_names
+        several = place.definite and (place.after.endswith("s") or place.beyond.endswith("s"))
+        return not several and not named and place.beyond not in pair.known_names
     if named and place.beyond not in pair.known_names:
         return True  # the Amazon, but not the Amazon River
     return place.definite and (place.before in lexicon.LIKING or (not place.before and place.after.endswith("s")))
+
+
+def _initials(raw: Sequence[str]) -> int:
+    """How many letters A there are that only look like an article: 'A. Hall', 'a) milk'."""
+    return sum(word == "a" and after in ".):" for word, after in pairwise(raw))
 
 
 def _articles(raw: Sequence[str]) -> list[Article]:
@@ -327,6 +344,8 @@ _NUMBER_WORDS: Final = (
 
 def _plain_after(word: str) -> str:
     """The word after an article; numbers may be written in words."""
+    if word in ("one", "1"):
+        return "one"
     number = word[0].isdigit() or word.partition("-")[0] in _NUMBER_WORDS
     return "#" if number else lexicon.EQUIVALENT.get(word, word)
 
