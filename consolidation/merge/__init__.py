@@ -214,12 +214,19 @@ def _reason(size: int, pairs: Sequence[Judged], richer: Mapping[int, int]) -> st
     failed = sorted({name for pair in pairs for name in pair.failed})
     cosines = [pair.link.cosine for pair in pairs if pair.link.cosine == pair.link.cosine]
     lowest = f", similarity from {min(cosines):.3f}" if cosines else ", no vectors"
-    if not failed and all(Met.TEXT in pair.link.met for pair in pairs):
+    one_claim = all(pair.verdict is Verdict.SAME for pair in pairs)
+    if not failed and one_claim and all(Met.TEXT in pair.link.met for pair in pairs):
         return f"{size} rows with identical normalised text and equal keys, no guard objects{lowest}"
-    if not failed and pairs:
+    if not failed and one_claim and pairs:
         return f"{size} rows with the same subject, predicate and object, no guard objects{lowest}"
     adds = "".join(f"; {obs(rich)} adds to {obs(poor)}" for poor, rich in sorted(richer.items())[:3])
-    return f"{size} similar rows{lowest}; not automatic: {', '.join(failed) or 'see the pairs'}{adds}"[:480]
+    return f"{size} similar rows{lowest}; not automatic: {', '.join(failed) or _not_one(pairs)}{adds}"[:480]
+
+
+def _not_one(pairs: Sequence[Judged]) -> str:
+    """Why rows that nothing else stands against are not one claim."""
+    verdicts = {pair.verdict.value for pair in pairs if pair.verdict is not Verdict.SAME}
+    return ", ".join(sorted(verdicts)) or "see the pairs"
 
 
 def _for_a_person(state: _Pass) -> None:
