@@ -208,6 +208,7 @@ class Pair:
     about_a: int  # what a's are about: bits
     about_b: int
     shared_order_differs: bool  # whether the words that both have come in another order
+    known_names: frozenset[str]  # what either text writes as a name: a text in small letters has the other's too
 
     @property
     def differing(self) -> tuple[str, ...]:
@@ -231,11 +232,6 @@ class Pair:
     def same_words(self) -> bool:
         return not self.only_a and not self.only_b
 
-    @property
-    def known_names(self) -> frozenset[str]:
-        """What either text writes as a name; a text in small letters has the other's names too."""
-        return self.a.names | self.b.names
-
     def stems(self) -> tuple[frozenset[str], frozenset[str]]:
         """The stems of the words that only one text has."""
         return frozenset(map(stem, self.only_a)), frozenset(map(stem, self.only_b))
@@ -243,15 +239,16 @@ class Pair:
 
 def side_by_side(a: Reading, b: Reading) -> Pair:
     """Two readings as a pair."""
+    names = a.names | b.names
     if a.wording == b.wording:
-        return Pair(a, b, (), (), 0, 0, shared_order_differs=False)
+        return Pair(a, b, (), (), 0, 0, shared_order_differs=False, known_names=names)
     only_a, kept_a = _parted(a, b)
     only_b, kept_b = _parted(b, a)
     differs = kept_a != kept_b
     if differs and not (only_a and only_b):
         shorter, longer = (a, b) if not only_a else (b, a)
         differs = not _is_within(shorter.wording, longer.wording)
-    return Pair(a, b, tuple(only_a), tuple(only_b), _about(only_a), _about(only_b), differs)
+    return Pair(a, b, tuple(only_a), tuple(only_b), _about(only_a), _about(only_b), differs, names)
 
 
 def _about(words: Sequence[str]) -> int:

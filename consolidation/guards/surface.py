@@ -164,7 +164,7 @@ def breaks(reading: Reading) -> tuple[Break, ...]:
             marks += [] if token in _DECORATION or (token in _ELIDED and not quoted) else [token]
             continue
         if marks and words and not (marks == ["."] and _is_abbreviated(words[-1])):
-            opens = marks == [","] and _introduces(words[sentence:])
+            opens = marks == [","] and len(words) - sentence <= _INTRODUCTION and _introduces(words[sentence:])
             beyond = words[-2] if len(words) > 1 else ""
             found.append(Break(words[-1], token, marks == [","], _QUOTES.issuperset(marks), opens, beyond))
         if not _ENDS.isdisjoint(marks):
@@ -180,7 +180,7 @@ def _is_abbreviated(word: str) -> bool:
 
 def _introduces(words: Sequence[str]) -> bool:
     """'Yesterday', 'In June 2008', 'On Monday'; not a preposition alone ('Inside, the dog barked')."""
-    if not words or len(words) > 5 or words[-1] in _BEFORE_DATE:
+    if not words or words[-1] in _BEFORE_DATE:
         return False
     return all(
         word in lexicon.INTRODUCING or word in _BEFORE_DATE or word in lexicon.DATE or word in lexicon.MONTHS
@@ -188,6 +188,7 @@ def _introduces(words: Sequence[str]) -> bool:
     )  # fmt: skip
 
 
+_INTRODUCTION: Final = 5  # words
 _BEFORE_DATE: Final = lexicon.words("in on at by since until during of")
 _JOINING: Final = lexicon.words("and or nor but")
 _NONE: Final = lexicon.words("nothing nobody no-one none nowhere all anything everything everyone anyone no never")
@@ -361,7 +362,7 @@ _SIGN = re.compile(
     r"(?<!\d)[:;=][-']?[()\[\]DPp/\\|](?!\w)"  # going:(
     r"|:'[()]"
     r"|(?<![^\s(\[{\"'])!(?=[\w(])"  # !enabled
-    r"|[-!&|+*/\\]*[<>=~^|¬≠≤≥]+[-=<>!~^|&+*]*"  # !=  ->  <=
+    r"|[-!&|+*/\\]{0,3}[<>=~^|¬≠≤≥][-=<>!~^|&+*]{0,3}"  # !=  ->  <=
     r"|(?<=[^\W\d_])-(?=[\s.,;:)!?]|$)"  # HIV-
     r"|(?<![\w*])(?:[A-G]|\d{1,2})\*+(?![\w*])"  # A*, 5*
     r"|\([0-9][0-9.,]*\)"  # a loss, in brackets

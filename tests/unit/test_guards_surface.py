@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from consolidation.guards import objections
@@ -136,3 +138,27 @@ def test_one_claim_typed_in_two_ways_is_not_objected_to(a: str, b: str) -> None:
     """C7's control pair: the guards do not block everything."""
     assert normalised(a) == normalised(b), "the row tests nothing: normalising tells them apart"
     assert objections(a, b) == ()
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("word, " * 30_000, "word " * 30_000),
+        ("Ann left. " * 20_000, "Ann left " * 20_000),
+        ("-" * 100_000 + " Ann", "Ann"),
+        ("the Cat saw " * 20_000, "Cat saw " * 20_000),
+        ("a b " * 30_000, "b " * 30_000),
+        ('"Z" ' * 30_000, "Z " * 30_000),
+        ("!= " * 30_000, "= " * 30_000),
+        ("aB3x " * 30_000, "Ab3x " * 30_000),
+        ("US may " * 20_000, "us May " * 20_000),
+        ("said Ann, " * 20_000, "said Ann " * 20_000),
+        ("x" * 100_000 + "Y", "X" + "x" * 99_999 + "y"),
+        ("5 * " * 30_000 + "5", "5 " * 30_000 + "5"),
+    ],
+)
+def test_a_hostile_long_text_costs_no_more_than_its_length(a: str, b: str) -> None:
+    """Text comes from the world: work that grows with the square of its length would stop a planner for hours."""
+    started = time.process_time()
+    objections(a, b)
+    assert time.process_time() - started < 5
