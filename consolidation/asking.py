@@ -138,7 +138,7 @@ def answer(*, pattern: str, answers: Answers, by: str) -> Policy:
     held: Mapping[str, Json] = rules.Policy.from_dict(row.body).to_dict() if row else rules.Policy().to_dict()
     policy = rules.Policy.from_dict({**held, **answers.values()})
     version = row.version if row is not None and row.pattern == pattern else revising.NEW
-    return revising.save(pattern=pattern, policy=policy, by=by, version=version)
+    return revising.revise(pattern=pattern, policy=policy, by=by, version=version)
 
 
 def question_lines(scopes: Sequence[Scope]) -> list[str]:

@@ -71,7 +71,7 @@ def wider(*, pattern: str, own: bool = True) -> Policy | None:
 
 
 @transaction.atomic
-def save(*, pattern: str, policy: rules.Policy, by: str, version: int) -> Policy:
+def revise(*, pattern: str, policy: rules.Policy, by: str, version: int) -> Policy:
     """Store a policy as the next version after `version` (NEW: the pattern has none yet), and say so in an event.
 
     A policy that is stored like that already is left alone. Raises Conflict when the stored version is another one.

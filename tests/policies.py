@@ -14,7 +14,7 @@ from consolidation.policy import Policy as Rules
 
 def stored(pattern: str = "team-a/*", by: str = "seed", **fields: Any) -> Policy:
     """A policy as somebody saved it."""
-    return revising.save(pattern=pattern, policy=Rules(**fields), by=by, version=revising.NEW)
+    return revising.revise(pattern=pattern, policy=Rules(**fields), by=by, version=revising.NEW)
 
 
 def address(page: str, *args: object) -> str:

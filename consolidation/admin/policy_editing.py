@@ -103,7 +103,7 @@ class Editing:
     def _save(self, draft: Draft, entered: Rules, version: int) -> HttpResponse:
         by = signed_in(self.request).get_username()
         try:
-            saved = revising.save(pattern=self.pattern, policy=entered, by=by, version=version)
+            saved = revising.revise(pattern=self.pattern, policy=entered, by=by, version=version)
         except revising.Conflict as conflict:
             if conflict.current is None:
                 messages.error(self.request, visible(str(conflict)))

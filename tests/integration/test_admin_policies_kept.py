@@ -68,13 +68,13 @@ def test_a_policy_removed_meanwhile_is_a_sentence_not_an_error(stella: Client, m
     row = stored()
     data = entered(version=row.version, chain_cap=1)
     looked = preview(stella, address("edit", row.pk), data)
-    saving = revising.save
+    saving = revising.revise
 
     def removed_first(**given: Any) -> Policy:
         revising.remove(pattern="team-a/*", by="root", version=1)
         return saving(**given)
 
-    monkeypatch.setattr(revising, "save", removed_first)
+    monkeypatch.setattr(revising, "revise", removed_first)
     answer = stella.post(address("edit", row.pk), {**data, "shown": looked.context["shown"], "save": "1"}, follow=True)
     assert "was removed meanwhile" in page_text(answer)
 
@@ -85,13 +85,13 @@ def test_a_change_committed_between_the_check_and_the_save_is_a_conflict(
     row = stored()
     data = entered(version=row.version, chain_cap=1)
     looked = preview(stella, address("edit", row.pk), data)
-    saving = revising.save
+    saving = revising.revise
 
     def changed_first(**given: Any) -> Policy:
         saving(pattern="team-a/*", policy=Rules(grace_days=7), by="root", version=1)
         return saving(**given)
 
-    monkeypatch.setattr(revising, "save", changed_first)
+    monkeypatch.setattr(revising, "revise", changed_first)
     answer = stella.post(address("edit", row.pk), {**data, "shown": looked.context["shown"], "save": "1"})
     assert answer.status_code == 409
     assert answer.context["version"] == 2
@@ -106,7 +106,7 @@ def test_of_eight_saves_at_once_onto_one_version_one_is_kept() -> None:
     def run(number: int) -> None:
         try:
             gate.wait()
-            revising.save(pattern="*", policy=Rules(grace_days=number + 1), by=f"p{number}", version=1)
+            revising.revise(pattern="*", policy=Rules(grace_days=number + 1), by=f"p{number}", version=1)
             said.append("saved")
         except revising.Conflict:
             said.append("conflict")
@@ -130,7 +130,7 @@ def test_of_four_who_begin_the_same_policy_at_once_one_does() -> None:
     def run(number: int) -> None:
         try:
             gate.wait()
-            said.append(revising.save(pattern="*", policy=Rules(), by=f"p{number}", version=revising.NEW).version)
+            said.append(revising.revise(pattern="*", policy=Rules(), by=f"p{number}", version=revising.NEW).version)
         except revising.Conflict:
             said.append(0)
         finally:
@@ -149,7 +149,7 @@ def test_of_four_who_begin_the_same_policy_at_once_one_does() -> None:
 
 def test_the_history_shows_every_version_with_what_it_changed(stella: Client) -> None:
     row = stored(chain_cap=2)
-    row = revising.save(pattern=row.pattern, policy=Rules(chain_cap=1, prune=True), by="ann", version=1)
+    row = revising.revise(pattern=row.pattern, policy=Rules(chain_cap=1, prune=True), by="ann", version=1)
     found = stella.get(address("versions", row.pk)).context["versions"]
     assert [(one.number, one.by) for one in found] == [(2, "ann"), (1, "seed")]
     assert {(one.name, one.old, one.new) for one in found[0].changed} == {
@@ -162,7 +162,7 @@ def test_the_history_shows_every_version_with_what_it_changed(stella: Client) ->
 def test_an_older_version_is_restored_by_saving_it_again(stella: Client) -> None:
     """Nothing is overwritten: version 1 comes back as version 3, after a look."""
     row = stored(chain_cap=2)
-    row = revising.save(pattern=row.pattern, policy=Rules(chain_cap=1), by="ann", version=1)
+    row = revising.revise(pattern=row.pattern, policy=Rules(chain_cap=1), by="ann", version=1)
     history = page_text(stella.get(address("versions", row.pk)))
     assert f"{address('edit', row.pk)}?version=1" in history
     page = stella.get(address("edit", row.pk) + "?version=1")

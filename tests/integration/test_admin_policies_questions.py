@@ -88,7 +88,7 @@ def test_a_person_is_asked_only_about_what_is_theirs_and_has_no_policy(stella: U
     client = client_of(stella)
     assert offered(client.get(ADDRESS)) == ["team-a/*", "team-a/deep/u2", "team-a/u1"]
     assert offered(client.get(f"{ADDRESS}?scope={two.pk}")) == ["team-a/deep/u2", "team-a/deep/*", "team-a/*"]
-    revising.save(pattern="team-a/*", policy=Rules(), by="seed", version=revising.NEW)
+    revising.revise(pattern="team-a/*", policy=Rules(), by="seed", version=revising.NEW)
     assert offered(client.get(f"{ADDRESS}?scope={one.pk}")) == ["team-a/u1"]
 
 
@@ -131,7 +131,7 @@ def test_an_answer_that_cannot_be_used_says_so_at_its_question(
 def test_where_every_pattern_has_a_policy_nothing_is_asked(stella: User) -> None:
     within = scope("team-a/u1")
     for pattern in ("team-a/*", "team-a/u1"):
-        revising.save(pattern=pattern, policy=Rules(), by="seed", version=revising.NEW)
+        revising.revise(pattern=pattern, policy=Rules(), by="seed", version=revising.NEW)
     for address in (ADDRESS, f"{ADDRESS}?scope={within.pk}"):
         assert "has a policy already: change that one." in client_of(stella).get(address).content.decode()
 
@@ -169,7 +169,7 @@ def test_a_plan_of_many_scopes_names_five(stella: User) -> None:
 
 def test_an_answered_plan_asks_nothing(stella: User) -> None:
     within = scope("team-a/u1")
-    revising.save(pattern="*", policy=Rules(), by="seed", version=revising.NEW)
+    revising.revise(pattern="*", policy=Rules(), by="seed", version=revising.NEW)
     assert include(stella, [within]).strip() == ""
 
 

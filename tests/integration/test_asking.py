@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 def stored(pattern: str, **fields: Any) -> Policy:
     """A policy as somebody saved it."""
-    return revising.save(pattern=pattern, policy=Rules(**fields), by="seed", version=revising.NEW)
+    return revising.revise(pattern=pattern, policy=Rules(**fields), by="seed", version=revising.NEW)
 
 
 def told(words: str, *, scope: str | None = "team-a/u1", as_json: bool = False) -> str:
@@ -168,7 +168,7 @@ def test_answering_onto_a_policy_changed_meanwhile_is_a_conflict(monkeypatch: py
 
     def changed_after(**given: Any) -> Policy | None:
         row = reading(**given)
-        revising.save(pattern="team-a/u1", policy=Rules(grace_days=7), by="rita", version=1)
+        revising.revise(pattern="team-a/u1", policy=Rules(grace_days=7), by="rita", version=1)
         return row
 
     monkeypatch.setattr(revising, "wider", changed_after)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def rules(pattern: str, **fields: Any) -> Policy:
-    return revising.save(pattern=pattern, policy=Rules(**fields), by="seed", version=revising.NEW)
+    return revising.revise(pattern=pattern, policy=Rules(**fields), by="seed", version=revising.NEW)
 
 
 def every(pattern: str, number: int) -> Policy:
