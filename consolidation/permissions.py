@@ -10,7 +10,9 @@ from django.apps import AppConfig, apps
 
 VIEWS: Final = (
     *(f"observations.view_{model}" for model in ("scope", "episode", "observation", "event", "outbox", "tombstone")),
+    "observations.view_modelcall",
     *(f"consolidation.view_{model}" for model in ("plan", "operation", "pause", "policy", "verdict", "calibration")),
+    *(f"consolidation.view_{model}" for model in ("alias", "cardinality")),
 )
 REVIEWS: Final = ("consolidation.review_operation",)
 OPERATES: Final = (

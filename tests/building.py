@@ -106,6 +106,7 @@ def propose(
     approval: Approval = Approval.AUTO,
     keeper: Observation | None = None,
     product: dict[str, Json] | None = None,
+    signals: dict[str, Json] | None = None,
     skipped_reason: str = "",
     plan: Plan | None = None,
     text: str = "",
@@ -122,6 +123,7 @@ def propose(
         skipped_reason=skipped_reason,
         keeper=keeper.pk if keeper else (sources[0].pk if kind == Kind.MERGE else None),
         product=product or {},
+        signals=signals or {},
         text=text,
         key=key,
     )
@@ -157,6 +159,7 @@ def _stored(proposal: Proposal, within: Scope) -> Operation:
         score=proposal.score,
         keeper_id=proposal.keeper,
         product=dict(proposal.product),
+        signals=dict(proposal.signals),
         text=proposal.text,
         claim_subject=proposal.key[0],
         claim_predicate=proposal.key[1],

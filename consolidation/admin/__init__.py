@@ -9,17 +9,20 @@ from __future__ import annotations
 from django.contrib import admin
 from django_celery_beat.models import ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule
 
+from consolidation.admin.aliases import AliasScreen
 from consolidation.admin.calibrations import CalibrationScreen
 from consolidation.admin.episodes import EpisodeScreen
 from consolidation.admin.events import EventScreen
 from consolidation.admin.item import OperationScreen
+from consolidation.admin.learnt import CardinalityScreen
+from consolidation.admin.model_calls import ModelCallScreen
 from consolidation.admin.observations import ObservationScreen
 from consolidation.admin.pauses import PauseScreen
 from consolidation.admin.plans import PlanScreen
 from consolidation.admin.policies import PolicyScreen, VerdictAdmin
 from consolidation.admin.schedules import ScheduleAdmin, TimesAdmin
-from consolidation.models import Calibration, Operation, Pause, Plan, Policy, Verdict
-from observations.models import Episode, Event, Observation
+from consolidation.models import Alias, Calibration, Cardinality, Operation, Pause, Plan, Policy, Verdict
+from observations.models import Episode, Event, ModelCall, Observation
 
 REGISTERED = {
     Operation: OperationScreen,
@@ -27,6 +30,9 @@ REGISTERED = {
     Observation: ObservationScreen,
     Episode: EpisodeScreen,
     Event: EventScreen,
+    ModelCall: ModelCallScreen,
+    Alias: AliasScreen,
+    Cardinality: CardinalityScreen,
     Pause: PauseScreen,
     Policy: PolicyScreen,
     Calibration: CalibrationScreen,

@@ -9,17 +9,17 @@ from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
+from consolidation.admin.past import SHOWN, Moved, Touched, moves, operations
 from consolidation.admin.reading import Chip
 from consolidation.admin.telling import status_chip
 from consolidation.admin.texts import SNIPPET, Text, snippet, when, whole
-from consolidation.operations import ep, obs, visible
+from consolidation.operations import Kind, ep, obs, visible
 from observations.admin.base import Reach, Screen
 from observations.admin.listing import declared, listing, scope_filter
 from observations.models import Episode, Lineage
-from observations.records import Outcome
+from observations.records import Outcome, Status
 
 STATUSES = ("active", "archived", "erased")
-SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,17 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Derived:
+    """One observation that rests on an episode."""
+
+    pk: int
+    name: str
+    text: str
+    status: Chip
+    how: str  # promote, compact
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """One episode."""
 
@@ -50,7 +61,11 @@ class Page:
     recorded: str
     version: int
     scope_id: int
-    derived: tuple[tuple[int, str, str, Chip], ...]  # observations that rest on it: id, shown id, text, status
+    archived: bool
+    summary: Derived | None  # what reads see in its place
+    derived: tuple[Derived, ...]  # observations that rest on it
+    operations: tuple[Touched, ...]
+    moves: tuple[Moved, ...]
 
 
 class EpisodeScreen(Screen):
@@ -97,12 +112,19 @@ def row_of(row: Episode) -> Row:
 
 
 def _page(row: Episode) -> Page:
+    """One episode, whose scope was selected with it. Three queries."""
     edges = (
         Lineage.objects.filter(scope_id=row.scope_id, source_episode=row)
         .annotate(start=Left("derived__text", SNIPPET + 1), end_status=F("derived__status"))
-        .values_list("derived_id", "start", "end_status")
+        .values_list("derived_id", "start", "end_status", "derivation")
         .order_by("-id")[:SHOWN]
     )
+    derived = tuple(
+        Derived(pk=pk, name=obs(pk), text=snippet(text), status=status_chip(status), how=visible(how))
+        for pk, text, status, how in edges
+    )
+    current = (one for one in derived if one.how == Kind.COMPACT and one.status.word == Status.ACTIVE)
+    archived = row.status == Status.ARCHIVED
     return Page(
         head=row_of(row),
         text=whole(row.text),
@@ -112,5 +134,9 @@ def _page(row: Episode) -> Page:
         recorded=when(row.recorded_at),
         version=row.version,
         scope_id=row.scope_id,
-        derived=tuple((pk, obs(pk), snippet(text), status_chip(status)) for pk, text, status in edges),
+        archived=archived,
+        summary=next(current, None) if archived else None,
+        derived=derived,
+        operations=operations(row),
+        moves=moves(row),
     )

@@ -23,7 +23,8 @@ _SEE: Final = re.compile(r"see (op_[0-9a-f]{32})$")
 _KNOWN: Final = re.compile(r"^already known as obs_([0-9]{1,18})$")
 # What other parts of the page say, in words.
 _SHOWN_ELSEWHERE: Final = (
-    *("pairs", "refinements", "discriminator", "confidence", "prompt"),
+    *("pairs", "refinements", "discriminator", "confidence", "prompt", "asked_about", "characters"),
+    *("first_said_at", "age_days", "half_life_days", "strength", "last_used_at"),
     *("suggested_keep", "suggested", "why", "order"),
     *("support", "episodes", "roots", "verified", "outside", "stated_by"),
     *("lost", "lost_at", "invented", "invented_at", "not_mentioned", "not_named", "not_checked", "specifics"),
@@ -155,10 +156,7 @@ class Item:
 
 
 def read_item(operation: Operation) -> Item:
-    """The page of one operation, whose scope was selected with it.
-
-    Eleven queries, and the same number however many sources it has; one or two more for what rests on episodes.
-    """
+    """The page of one operation, whose scope was selected with it. Ten queries at most, however many sources it has."""
     now = database_now()
     sources = review.sources_of(operation)
     records = item_sources.read_records(operation, sources)
@@ -177,7 +175,7 @@ def read_item(operation: Operation) -> Item:
         product=item_products.merged(operation, records, policy),
         fact=item_turns.fact(operation, turns, asked),
         summary=item_turns.summary(operation, turns, asked),
-        values=item_values.values(operation, records, shown),
+        values=item_values.values(operation, records, shown, now=now),
         names=item_products.names(operation, records, shown),
         faded=item_products.archived(operation, records, now=now, policy=policy),
         history=_history(operation),

@@ -66,12 +66,13 @@ class Fact:
     text: Text
     key: str
     confidence: str
-    support: str  # figures, as the printed plan shows them
+    support: str  # who speaks for it, in figures
     by: str  # whose word it would count as
     said: str  # when anyone first said it
     witnesses: tuple[Witness, ...]
     unquoted: int  # episodes in which no words are marked
     asked: Asked | None
+    about: int  # episodes that the model was asked about together
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class Summary:
     text: Text | None  # None: no summary was written
     turns: tuple[Turn, ...]  # in order of time
     ratio: str
+    size: str  # characters before and after
     specifics: int  # distinct numbers, dates, identifiers and names of the episodes
     losses: tuple[Loss, ...]
     remarks: tuple[str, ...]  # what else the check found, a sentence each
@@ -127,12 +129,13 @@ def fact(operation: Operation, turns: Mapping[int, Episode], asked: Asked | None
         text=whole(operation.text or None),
         key=key_line((operation.claim_subject, operation.claim_predicate, operation.claim_object)),
         confidence=f"{float(operation.product.get('confidence', 0)):.2f}",
-        support=visible(support_line(operation)),
+        support=visible(support_line(operation).partition(", confidence ")[0]),
         by=visible(str(operation.product.get("stated_by", ""))),
         said=day(first),
         witnesses=_witnesses(turns, shown),
         unquoted=sum(not turn.marks for turn in shown),
         asked=asked,
+        about=_number(operation.signals.get("asked_about")),
     )
 
 
@@ -169,6 +172,7 @@ def summary(operation: Operation, turns: Mapping[int, Episode], asked: Asked | N
         text=_summary_text(operation, turns, added),
         turns=tuple(_turn(row, gone.get(row.pk, ()), "marked: what the summary loses") for row in turns.values()),
         ratio=f"{len(turns)}:1",
+        size=_size(signals.get("characters")),
         specifics=_number(signals.get("specifics")),
         losses=_losses(signals),
         remarks=tuple(_remarks(signals)),
@@ -180,6 +184,12 @@ def _summary_text(operation: Operation, turns: Mapping[int, Episode], added: Seq
     """The summary with what no episode says marked in it; None where none was written."""
     erased = any(row.text is None for row in turns.values())
     return marked(operation.text or None, added) if operation.text or erased else None
+
+
+def _size(value: object) -> str:
+    if not isinstance(value, list) or len(value) != 2:
+        return ""
+    return f"{_number(value[0]):,} characters become {_number(value[1]):,}"
 
 
 def _losses(signals: Mapping[str, Any]) -> tuple[Loss, ...]:

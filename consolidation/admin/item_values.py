@@ -41,10 +41,8 @@ class Bar:
     name: str
     words: str
     start: str
-    width: str
-    end: str
-    since_ever: bool
-    until_now: bool
+    width: str  # of what is known; empty: nothing is
+    open: tuple[tuple[str, str], ...]  # from where to where its beginning or end is not known
     said: str  # where the mark of when it was first said stands
     said_on: str
 
@@ -69,7 +67,7 @@ class Values:
     timeline: Timeline
 
 
-def values(operation: Operation, records: Records, shown: Sequence[Source]) -> Values | None:
+def values(operation: Operation, records: Records, shown: Sequence[Source], *, now: datetime) -> Values | None:
     """What the page of a contradiction adds; None for other kinds. `shown` are its cards, in their order. No query."""
     if operation.kind != Kind.SUPERSEDE or not shown:
         return None
@@ -84,7 +82,7 @@ def values(operation: Operation, records: Records, shown: Sequence[Source]) -> V
         suggested=words.format(keep=obs(keep) if isinstance(keep, int) else ""),
         why=visible(str(product.get("why") or "newer is suggested, never assumed")) if words else "",
         choices=_choices(shown, predicate),
-        timeline=timeline(rows),
+        timeline=timeline(rows, now=now),
     )
 
 
@@ -127,28 +125,31 @@ def periods(shown: Sequence[Source], given: Mapping[str, str]) -> list[tuple[int
 # --- the picture ----------------------------------------------------------------------------------------------------
 
 
-def timeline(rows: Sequence[Observation]) -> Timeline:
-    """When each value is true. What has no beginning or end runs to the picture's edge, and is drawn otherwise."""
+def timeline(rows: Sequence[Observation], *, now: datetime) -> Timeline:
+    """When each value is true. What has no known beginning or end runs to the picture's edge, in dashes."""
     moments = [moment for row in rows for moment in (row.valid_from, row.valid_to, row.created_at) if moment]
-    first, last = min(moments), max(moments)
+    going_on = any(row.valid_from and not row.valid_to for row in rows)
+    first, last = min(moments), max([*moments, now] if going_on else moments)
     return Timeline(
         bars=tuple(_bar(row, first, last) for row in rows),
         first=day(first),
-        last=day(last) if last - first >= _DAY else "",
+        last="today" if last == now else day(last) if last - first >= _DAY else "",
     )
 
 
 def _bar(row: Observation, first: datetime, last: datetime) -> Bar:
-    start = _across(row.valid_from, first, last) if row.valid_from else 0.0
-    end = _across(row.valid_to, first, last) if row.valid_to else 100.0
+    start = _across(row.valid_from, first, last) if row.valid_from else None
+    end = _across(row.valid_to, first, last) if row.valid_to else None
+    known = start is not None
+    stop = end if end is not None else 100 - EDGE
+    gaps = [] if known else [(0.0, stop if end is not None else 100.0)]
+    gaps += [(stop, 100.0)] if known and end is None else []
     return Bar(
         name=obs(row.pk),
         words=period(row.valid_from, row.valid_to) or "no period given",
-        start=f"{start:.1f}",
-        width=f"{max(1.0, end - start):.1f}",
-        end=f"{end:.1f}",
-        since_ever=row.valid_from is None,
-        until_now=row.valid_to is None,
+        start=f"{start or 0:.1f}",
+        width=f"{max(1.0, stop - start):.1f}" if start is not None else "",
+        open=tuple((f"{left:.1f}", f"{right:.1f}") for left, right in gaps),
         said=f"{_across(row.created_at, first, last):.1f}",
         said_on=day(row.created_at),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,15 +10,16 @@ from django.db import connection
 from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Left
 
-from consolidation.admin.reading import Chip, state_chip
+from consolidation.admin.item_products import Faded, faded
+from consolidation.admin.item_sources import given_words
+from consolidation.admin.past import SHOWN, Moved, Touched, moves, operations
+from consolidation.admin.reading import Chip
 from consolidation.admin.telling import Happened, Witness, happened, key_words, status_chip, witness
-from consolidation.admin.texts import SNIPPET, Text, day, period, snippet, when, whole
-from consolidation.models import Operation
+from consolidation.admin.texts import AROUND, SNIPPET, Text, day, marked, period, snippet, when, whole
 from consolidation.operations import ep, obs, visible
-from observations.models import Event, Evidence, Lineage, Observation, Transition, Use
+from observations.models import Event, Evidence, GivenKey, Lineage, Observation, Use, database_now
 from observations.records import Status
 
-SHOWN: Final = 50  # rows of each list on the page; what is beyond is counted
 DEEP: Final = 50  # versions walked in each direction
 TRUST: Final = {
     "user": "the person's own word",
@@ -25,6 +27,14 @@ TRUST: Final = {
     "agent": "an agent's conclusion",
     "tool": "a tool's output",
     "outside": "text from outside",
+}
+DERIVED: Final = {
+    "promote": "promoted from episodes, not user-stated",
+    "compact": "low: a summary that a model wrote",
+}
+_NO_KEY: Final[Mapping[str, str]] = {
+    GivenKey.State.NONE: "a model was asked for a key and found none",
+    GivenKey.State.UNUSABLE: "a model was asked for a key; its answer could not be used",
 }
 
 
@@ -57,29 +67,13 @@ class Relative:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
-    """One operation that takes this row in, or made it."""
+class GivenHere:
+    """What a model said of the key that the row's writer left out."""
 
-    pk: int
-    op_id: str
-    kind: str
-    state: Chip
-    why: str
-    at: str
-    made: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """One move of this row, from the database's own journal."""
-
-    version: int
-    before: Chip
-    after: Chip
-    successor: int | None
-    at: str
-    cause: str
-    operation: str
+    words: str  # which parts it gave, or that it gave none
+    text: Text | None  # the row's words that the key rests on, marked
+    asked: str
+    withdrawable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +89,11 @@ class Page:
     status: Chip
     current: bool
     successor: int | None
+    kind: str
+    faded: Faded
     key: str
+    given: GivenHere | None
+    subject: str  # what it is about, its own or given; empty: nobody said
     by: str
     trust: str
     via: str
@@ -124,7 +122,9 @@ class Page:
 
 
 def read_observation(row: Observation) -> Page:
-    """The page of one observation, whose scope was selected with it. Nine queries, whatever its past."""
+    """The page of one observation, whose scope was selected with it. Eleven queries, whatever its past."""
+    given = GivenKey.objects.filter(scope_id=row.scope_id, observation=row).first()
+    held = given if given is not None and given.state == GivenKey.State.GIVEN else None
     uses = Use.objects.filter(scope_id=row.scope_id, observation=row).aggregate(n=Count("id"), last=Max("used_at"))
     evidence = list(Evidence.objects.filter(scope_id=row.scope_id, observation=row).order_by("id")[:SHOWN])
     events = Event.objects.filter(scope_id=row.scope_id, subject=obs(row.pk)).order_by("-id")[:SHOWN]
@@ -138,9 +138,13 @@ def read_observation(row: Observation) -> Page:
         status=status_chip(row.status),
         current=row.status == Status.ACTIVE,
         successor=row.superseded_by_id,
-        key=key_words(row),
+        kind=row.kind,
+        faded=faded(row, now=database_now(), below=0.0, last_used=None),
+        key=key_words(row, held),
+        given=_given(row, given),
+        subject=snippet(row.key_with(held)[0]),
         by=row.stated_by,
-        trust=TRUST.get(row.stated_by, row.stated_by),
+        trust=DERIVED.get(row.derivation or "") or TRUST.get(row.stated_by, row.stated_by),
         via=row.written_by,
         confidence=f"{row.confidence:.2f}",
         said=when(row.created_at),
@@ -161,10 +165,25 @@ def read_observation(row: Observation) -> Page:
         derivatives=_relatives(Q(source_observation=row), row, down=True),
         witnesses=tuple(witness(item) for item in evidence),
         roots=len({item.root_source for item in evidence}),
-        moves=_moves(row),
-        operations=_operations(row),
+        moves=moves(row),
+        operations=operations(row),
         events=tuple(happened(event) for event in events),
     )
+
+
+def _given(row: Observation, given: GivenKey | None) -> GivenHere | None:
+    """What a model said of the key, and whether a person may take it back. No query."""
+    if given is None:
+        return None
+    asked = f"{visible(given.model)}, prompt {visible(given.prompt_version)}, {when(given.at)}"
+    if given.state == GivenKey.State.WITHDRAWN:
+        words = f"withdrawn by {visible(given.withdrawn_by)}, {when(given.at)}: never asked again"
+        return GivenHere(words=words, text=None, asked="", withdrawable=False)
+    if given.state != GivenKey.State.GIVEN:
+        return GivenHere(words=_NO_KEY.get(given.state, ""), text=None, asked=asked, withdrawable=False)
+    quoted = given.quote_start is not None and given.quote_end is not None
+    text = marked(row.text, [(given.quote_start or 0, given.quote_end or 0)], around=AROUND) if quoted else None
+    return GivenHere(words=given_words(row, given), text=text, asked=asked, withdrawable=True)
 
 
 # Older versions are found by who names this row as successor, step by step; newer ones by following the successor.
@@ -241,45 +260,4 @@ def _relative(edge: Lineage, *, down: bool) -> Relative:
         at=when(edge.derived_at),
         operation=visible(edge.operation),
         imported=edge.imported,
-    )
-
-
-def _moves(row: Observation) -> tuple[Moved, ...]:
-    journal = Transition.objects.filter(scope_id=row.scope_id, observation=row).order_by("-version")[:SHOWN]
-    return tuple(
-        Moved(
-            version=move.version,
-            before=status_chip(move.from_status),
-            after=status_chip(move.to_status),
-            successor=move.superseded_by_id,
-            at=when(move.at),
-            cause=visible(move.cause),
-            operation=_operation_in(move.cause),
-        )
-        for move in journal
-    )
-
-
-def _operation_in(cause: str) -> str:
-    """The operation a cause names, as "op_…#1"; empty when it names none."""
-    last = cause.rpartition(" ")[2]
-    return visible(last) if last.startswith("op_") else ""
-
-
-def _operations(row: Observation) -> tuple[Touched, ...]:
-    """Operations that take this row in or made it, newest first. One query."""
-    mine = Operation.objects.filter(scope_id=row.scope_id)
-    taking = mine.filter(sources__observation=row).values("pk")
-    found = mine.filter(Q(pk__in=taking) | Q(derived=row)).order_by("-pk")[:SHOWN]
-    return tuple(
-        Touched(
-            pk=operation.pk,
-            op_id=operation.op_id,
-            kind=operation.kind,
-            state=state_chip(operation),
-            why=visible(operation.skipped_reason or operation.reason),
-            at=when(operation.created_at),
-            made=operation.derived_id == row.pk,
-        )
-        for operation in found
     )

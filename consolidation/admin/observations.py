@@ -12,14 +12,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 
+from consolidation.admin.deciding import REVIEW
 from consolidation.admin.observation_reading import read_observation
 from consolidation.admin.reading import Chip
 from consolidation.admin.telling import status_chip
 from consolidation.admin.texts import SNIPPET, day, snippet
 from consolidation.operations import Prefix, number_of, obs, visible
-from observations.admin.base import Reach, Screen
+from observations import ingest
+from observations.admin.base import Reach, Screen, signed_in
 from observations.admin.listing import Filter, Listing, declared, listing, scope_filter
-from observations.models import Observation
+from observations.models import GivenKey, Observation
 from observations.records import StatedBy, Status, WrittenBy
 
 QUERY_LONG: Final = 200  # characters of a search
@@ -47,15 +49,32 @@ class ObservationScreen(Screen):
 
     def extra_urls(self) -> list[URLPattern]:
         """A search is posted, so that what was typed never stands in an address or a log of addresses (ASVS 14.2.1)."""
-        return [path("search/", self.guarded(self.search_view), name=self.url_name("search"))]
+        return [
+            path("search/", self.guarded(self.search_view), name=self.url_name("search")),
+            path("<int:pk>/key/", self.guarded(self.key_view, REVIEW), name=self.url_name("key")),
+        ]
 
     def list_view(self, request: HttpRequest) -> HttpResponse:
-        """Observations, newest first, in a fixed number of queries."""
+        """Observations, newest first, in a fixed number of queries; `about` narrows to the subject of one of them."""
         reach = Reach.of(request)
         filters = self._filters(request, reach)
         found = self._narrowed(reach, filters)
+        about = self._about(request, reach)
+        if about is not None:
+            found = found.filter(about.rows)
         page = listing(light(found).order_by("-pk"), data=request.GET)
-        return self._list(request, page, filters, {"here": request.get_full_path()})
+        more = {"about": about, "may_review": signed_in(request).has_perm(REVIEW)}
+        return self._list(request, page, filters, more)
+
+    def _about(self, request: HttpRequest, reach: Reach) -> About | None:
+        """The subject that was asked for, by the id of a row about it: no subject stands in an address. Two queries, or
+        none.
+        """
+        asked = request.GET.get("about", "")
+        if not (asked.isascii() and asked.isdigit() and len(asked) < 19):
+            return None
+        row = reach.rows(Observation.objects.filter(pk=int(asked))).first()
+        return about(row) if row is not None else None
 
     def _filters(self, request: HttpRequest, reach: Reach) -> tuple[Filter, ...]:
         return (
@@ -107,8 +126,49 @@ class ObservationScreen(Screen):
         """One observation, in a fixed number of queries."""
         found = Reach.of(request).rows(Observation.objects.select_related("scope"))
         observation = get_object_or_404(found, pk=pk)
-        context = {"title": obs(pk), "page": read_observation(observation)}
+        context = {
+            "title": obs(pk),
+            "page": read_observation(observation),
+            "may_review": signed_in(request).has_perm(REVIEW),
+        }
         return self.render(request, "admin/observations/observation/change_form.html", context)
+
+    def key_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
+        """Withdrawing the key that a model gave: shown first, then done with its event."""
+        found = Reach.of(request).rows(Observation.objects.select_related("scope"))
+        observation = get_object_or_404(found, pk=pk)
+        if request.method != "POST":
+            context = {"title": f"Withdraw the key of {obs(pk)}", "page": read_observation(observation)}
+            return self.render(request, "admin/observations/observation/key.html", context)
+        try:
+            ingest.withdraw_key(observation=observation, by=signed_in(request).get_username())
+        except ingest.KeyNotGiven as refusal:
+            messages.info(request, str(refusal))
+        else:
+            messages.success(request, "Withdrawn: the row stands without it, and no model is asked about it again.")
+        return redirect(f"admin:{self.url_name('change')}", pk=pk)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The rows about one subject, its given keys included."""
+
+    pk: int  # the row it was asked by
+    name: str
+    subject: str
+    rows: Q
+
+
+def about(row: Observation) -> About | None:
+    """The rows with the same subject as this one; None where nobody said what it is about. One query."""
+    given = GivenKey.objects.filter(scope_id=row.scope_id, observation=row, state=GivenKey.State.GIVEN).first()
+    key = row.subject_key or (given.subject_key if given else 0)
+    if not key:
+        return None
+    others = GivenKey.objects.filter(scope_id=row.scope_id, state=GivenKey.State.GIVEN, subject_key=key)
+    same = Q(subject_key=key) | Q(pk__in=others.values("observation_id"))
+    subject = snippet(row.key_with(given)[0])
+    return About(pk=row.pk, name=obs(row.pk), subject=subject, rows=same & Q(scope_id=row.scope_id))
 
 
 def light(found: QuerySet[Observation]) -> QuerySet[Observation]:

@@ -14,11 +14,13 @@ from django.urls import URLPattern, path, reverse
 
 from consolidation.admin.deciding import APPLY, PERMISSIONS, REVIEW, Verb, decide_many
 from consolidation.admin.reading import Row, ShownExpired, rows_of, shown_digests, shown_token
+from consolidation.admin.trash import read_trash, thrown_away
 from consolidation.models import Operation, OperationQuerySet
 from consolidation.operations import Approval, Kind, State
 from consolidation.review import REASON_REQUIRED
 from observations.admin.base import Reach, Screen, require, signed_in
 from observations.admin.listing import SIZES, Filter, declared, listing, scope_filter
+from observations.models import database_now
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -82,8 +84,26 @@ class QueueScreen(Screen):
     """The list of operations and what may be decided for a selection of them."""
 
     def extra_urls(self) -> list[URLPattern]:
-        """Where a selection is posted to."""
-        return [path("decide/", self.guarded(self.decide_view, REVIEW), name=self.url_name("decide"))]
+        """Where a selection is posted to, and the trash."""
+        return [
+            path("decide/", self.guarded(self.decide_view, REVIEW), name=self.url_name("decide")),
+            path("trash/", self.guarded(self.trash_view), name=self.url_name("trash")),
+        ]
+
+    def trash_view(self, request: HttpRequest) -> HttpResponse:
+        """What prunes took out of the reads and is not erased yet, in a fixed number of queries."""
+        reach = Reach.of(request)
+        chosen = scope_filter(request=request, reach=reach)
+        page = listing(thrown_away(reach, scope=chosen.value), data=request.GET, size=50)
+        context = {
+            "title": "Trash",
+            "trash": True,
+            "page": page,
+            "rows": read_trash(page.rows, now=database_now()),
+            "filters": (chosen,),
+            "may_apply": signed_in(request).has_perm(APPLY),
+        }
+        return self.render(request, "admin/consolidation/operation/trash.html", context)
 
     def list_view(self, request: HttpRequest) -> HttpResponse:
         """The queue. Fourteen queries at most, whatever it holds."""
@@ -179,11 +199,12 @@ class QueueScreen(Screen):
 
 def deciding_bar(rows: Sequence[Row]) -> dict[str, object]:
     """What the bar that decides a selection says of the rows it stands under. No query."""
-    *others, last = (kind.value for kind in REASON_REQUIRED)
+    shown = {row.kind for row in rows if row.decidable}
+    reasoned = [kind.value for kind in REASON_REQUIRED if kind in shown]
     return {
         "decidable": sum(row.decidable for row in rows),
         "differs": any(row.differs for row in rows),
-        "reasoned": f"{', '.join(others)} and {last}",
+        "reasoned": " and ".join([", ".join(reasoned[:-1]), reasoned[-1]] if len(reasoned) > 1 else reasoned),
     }
 
 

@@ -17,6 +17,7 @@ class Witness:
     uri: str
     root: str  # empty: the source is its own root
     quote: str
+    episode: int | None  # the episode it is, where that is one of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ def key_line(parts: tuple[str, str, str]) -> str:
 def witness(row: Evidence) -> Witness:
     """One piece of evidence; its source is shown as text, never as a link."""
     root = "" if row.root_source == row.source_uri else snippet(row.root_source)
-    return Witness(uri=snippet(row.source_uri), root=root, quote=snippet(row.quote) if row.quote else "")
+    quote = snippet(row.quote) if row.quote else ""
+    return Witness(uri=snippet(row.source_uri), root=root, quote=quote, episode=row.episode_id)
 
 
 _EVENT_TONES = {

@@ -13,6 +13,7 @@ from observations.ingest.keying import (
 )
 from observations.ingest.lines import MAX_LINE
 from observations.ingest.vectors import EPISODES, Vectors, embed_missing, embed_now, missing_vectors
+from observations.store import KeyNotGiven
 
 __all__ = [
     "AT_ONCE",
@@ -21,6 +22,7 @@ __all__ = [
     "MAX_LINE",
     "ImportReport",
     "ImportStopped",
+    "KeyNotGiven",
     "KeysReport",
     "Vectors",
     "embed_missing",

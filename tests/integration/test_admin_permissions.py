@@ -13,8 +13,10 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from consolidation import review
 from consolidation.models import Operation, Pause, Plan
 from consolidation.operations import State
+from consolidation.review import Decision
 from observations.models import Observation, ScopeAccess, Tombstone
 from tests.desk import ROLES, World, client_of, decide, item_url, person, world
+from tests.engine import approve_and_apply, call, engine, unusable
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +33,10 @@ MATRIX: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "consolidation_operation_decide": (REVIEWERS, REVIEWERS),
     "consolidation_operation_decide_one": (EVERYBODY, EVERYBODY),  # each verb asks for its own permission: see below
     "consolidation_operation_undo": (OPERATORS, OPERATORS),
+    "consolidation_operation_trash": (EVERYBODY, EVERYBODY),
+    "consolidation_alias_changelist": (EVERYBODY, EVERYBODY),
+    "consolidation_alias_new": (REVIEWERS, REVIEWERS),
+    "consolidation_cardinality_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_plan_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_plan_change": (EVERYBODY, EVERYBODY),
     "consolidation_plan_printed": (EVERYBODY, EVERYBODY),
@@ -58,6 +64,8 @@ MATRIX: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "observations_observation_changelist": (EVERYBODY, EVERYBODY),
     "observations_observation_search": (EVERYBODY, EVERYBODY),
     "observations_observation_change": (EVERYBODY, EVERYBODY),
+    "observations_observation_key": (REVIEWERS, REVIEWERS),
+    "observations_modelcall_changelist": (EVERYBODY, EVERYBODY),
     "observations_episode_changelist": (EVERYBODY, EVERYBODY),
     "observations_episode_change": (EVERYBODY, EVERYBODY),
     "observations_event_changelist": (EVERYBODY, EVERYBODY),
@@ -107,7 +115,10 @@ def people(mine: World) -> dict[str, Client]:
 def _address(name: str, mine: World) -> str:
     """The address of a page, of a row that exists where it has one."""
     _, model, page = name.removeprefix("django_").rsplit("_", 2)
-    if page in ("changelist", "add", "search", "set", "new", "questions") or name == "consolidation_operation_decide":
+    if (
+        page in ("changelist", "add", "search", "set", "new", "questions", "trash")
+        or name == "consolidation_operation_decide"
+    ):
         return reverse(f"admin:{name}")
     if page == "named":
         return reverse(f"admin:{name}", args=[mine.merge.op_id])
@@ -183,7 +194,11 @@ def test_a_foreign_scope_is_not_there(mine: World) -> None:
         assert decide(stranger, operation, "reject", reason="no")[0] == 404
     for name, pk in (("plan_change", mine.plan.pk), ("plan_apply", mine.plan.pk), ("plan_printed", mine.plan.pk)):
         assert stranger.get(reverse(f"admin:consolidation_{name}", args=[pk])).status_code == 404
-    for name, pk in (("observation_change", mine.derived.pk), ("scope_change", mine.scope.pk)):
+    for name, pk in (
+        ("observation_change", mine.derived.pk),
+        ("observation_key", mine.derived.pk),
+        ("scope_change", mine.scope.pk),
+    ):
         assert stranger.get(reverse(f"admin:observations_{name}", args=[pk])).status_code == 404
         assert stranger.get(reverse(f"admin:observations_{name}", args=[987654])).status_code == 404
     named = reverse("admin:consolidation_operation_named", args=[mine.merge.op_id])
@@ -194,13 +209,25 @@ def test_a_foreign_scope_is_not_there(mine: World) -> None:
 def test_no_list_filter_or_count_shows_a_foreign_scope() -> None:
     """I2p, traps 7 and 8: a canary in another scope's name and texts is on no page of mine, filters included."""
     theirs = world("secret-canary/u9", mark="canary-text")
+    hidden = engine("secret-canary/u9", mark="canary-text")
+    approve_and_apply(hidden.alias)
+    approve_and_apply(hidden.supersede, decision=Decision(many_valued=True))
+    call(hidden.scope, purpose="canary-call")
+    call(None, purpose="canary-call")
+    unusable(hidden.scope)
     world("team-b/u1")
     stan = client_of(person("stan", "Operator", "team-b/*"))
     lists = [name for name in MATRIX if name.endswith("changelist") and "scopeaccess" not in name]
+    lists += ["consolidation_operation_trash", "consolidation_alias_new"]
+    queries = ["?show=decided", f"?scope={theirs.scope.pk}", "?status=all", "?state=applied", "?state=removed"]
+    queries += [f"?about={hidden.given.pk}", "?show=90"]
     for name in lists:
-        for query in ("", "?show=decided", f"?scope={theirs.scope.pk}", "?status=all", "?state=applied"):
+        for query in ("", *queries):
             page = stan.get(reverse(f"admin:{name}") + query).content.decode()
             assert "canary" not in page, name + query
+    asked = reverse("admin:consolidation_alias_new")
+    assert stan.get(asked, {"observation": hidden.given.pk}).status_code == 404
+    assert stan.post(asked, {"observation": hidden.given.pk, "name": "x"}).status_code == 404
     found = stan.post(reverse("admin:observations_observation_search"), {"q": "canary"})
     assert "canary-text" not in found.content.decode()
     assert "canary" not in stan.get(reverse("admin:index")).content.decode()
