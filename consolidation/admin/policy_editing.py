@@ -53,14 +53,20 @@ class Editing:
 
     def _held(self) -> tuple[Rules, str]:
         """What holds now for the pattern, and why it cannot be read, if so."""
-        row = self.policy or (revising.wider(pattern=self.pattern) if self.pattern else None)
+        row = self._stored()
         return read(row) if row is not None else (Rules(), "")
 
     def _before(self) -> Mapping[str, Json]:
         """The stored body that a change is shown against."""
-        row = self.policy or revising.wider(pattern=self.pattern)
+        row = self._stored()
         found: Mapping[str, Json] = row.body if row is not None else {}
         return found
+
+    def _stored(self) -> Policy | None:
+        """The policy that holds for the pattern; nothing is told of patterns that are not this person's."""
+        if self.policy is not None or not Reach.of(self.request).covers(self.pattern):
+            return self.policy
+        return revising.wider(pattern=self.pattern)
 
     def _draft(self, *, held: Rules, posted: bool = False) -> Draft:
         profile = calibrating.in_force(profile=current_embedder().profile)

@@ -97,6 +97,42 @@ def test_a_change_committed_between_the_check_and_the_save_is_a_conflict(
     assert answer.context["version"] == 2
 
 
+def test_a_policy_begun_by_two_people_is_continued_by_the_second(
+    stella: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the second one entered is shown against the first one's policy, and saved onto it."""
+    data = entered(pattern="team-a/*", version="0", chain_cap=1)
+    looked = preview(stella, address("new"), data)
+    revise = revising.revise
+
+    def begun_first(**given: Any) -> Policy:
+        revise(pattern="team-a/*", policy=Rules(grace_days=7), by="root", version=revising.NEW)
+        return revise(**given)
+
+    monkeypatch.setattr(revising, "revise", begun_first)
+    answer = stella.post(address("new"), {**data, "shown": looked.context["shown"], "save": "1"})
+    assert answer.status_code == 409
+    row = Policy.objects.get()
+    text = page_text(answer)
+    assert f'action="{address("edit", row.pk)}"' in text
+    assert 'name="pattern"' not in text
+    monkeypatch.setattr(revising, "revise", revise)
+    assert (
+        save(stella, address("edit", row.pk), entered(version=row.version, chain_cap=1, grace_days=7)).status_code
+        == 302
+    )
+    row.refresh_from_db()
+    assert (row.version, row.body["chain_cap"], row.body["grace_days"]) == (2, 1, 7)
+
+
+def test_nothing_is_told_of_a_broken_policy_of_others(stella: Client) -> None:
+    """I2p: typing the name of a foreign scope shows neither its policy nor its fault."""
+    Policy.objects.create(pattern="team-b/*", body={"canary_field": 1})
+    answer = stella.post(address("new"), entered(pattern="team-b/u1", version="0"))
+    assert answer.status_code == 422
+    assert "canary" not in page_text(answer)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_eight_saves_at_once_onto_one_version_one_is_kept() -> None:
     """INTEGRITY: the row count decides; the other seven are conflicts."""
