@@ -4,7 +4,7 @@ people use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from io import StringIO
 from itertools import count
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import DatabaseError, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -24,11 +24,12 @@ from consolidation.runner import Outcome
 from observations import outbox, retrieval, store
 from observations import tasks as store_tasks
 from observations.embedding import embedder
-from observations.models import Observation, Scope, Use, database_now
-from observations.records import StatedBy, Status, Turn
-from tests.acceptance import world
+from observations.models import Observation, Scope, database_now
+from observations.records import StatedBy, Status
+from tests.acceptance import engine, world
 from tests.acceptance.acting import apply, correct, derived_of, fresh, undo
-from tests.building import observe, propose, scope
+from tests.building import observe, propose, scope, tell
+from tests.desk import client_of, person
 from tests.integration.planning import operations
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,10 +48,6 @@ def found(within: Scope, query: str) -> list[str]:
     """The texts a search of a scope gives, best first."""
     answer = retrieval.search(scope=within, query=query, k=50, call_site="search")
     return [hit.text for hit in answer.hits]
-
-
-def use(row: Observation) -> None:
-    Use.objects.create(scope_id=row.scope_id, observation_id=row.pk, call_site="context", answer="0" * 32)
 
 
 def plan(*, trigger: str = "schedule") -> Plan:
@@ -98,6 +95,35 @@ def test_no_operation_holds_records_of_two_scopes_by_any_key(
         assert set(operation.sources.values_list("observation_id", flat=True)) == {rows[0].pk, rows[3].pk}
 
 
+def test_no_question_and_no_summary_holds_episodes_of_two_scopes_by_any_key() -> None:
+    """C6, R90: one day, one session's name, one source and one wording in two scopes; each is asked about by itself."""
+    mine, other = scope("team-a/u1"), scope("team-a/u2")
+    engine.weeks(mine), engine.weeks(other)
+    Policy.objects.create(pattern="*", body={"compact": True, "compact_after_days": 1})
+    model = engine.whole_model()
+    made = engine.plan(completer=model)
+    asked = {(request.purpose, request.scope_id) for request in model.requests}
+    assert asked == {(purpose, within.pk) for purpose in ("promote", "compact") for within in (mine, other)}
+    for operation in operations(made):
+        assert set(operation.sources.values_list("episode__scope_id", flat=True)) == {operation.scope_id}
+    assert {operation.kind for operation in operations(made)} == {Kind.PROMOTE, Kind.COMPACT}
+
+
+def test_a_row_without_a_scope_is_refused_and_so_is_a_change_of_scope() -> None:
+    """C6: by the application itself, for observations and for episodes."""
+    row, other = observe("Prefers short answers", within=scope()), scope("team-a/u2")
+    told = tell("Morning!", within=scope())
+    for kept in (row, told):
+        model = type(kept)
+        fields = [field.attname for field in model._meta.concrete_fields if field.attname not in ("id", "scope_id")]
+        values = {**{name: getattr(kept, name) for name in fields}, "external_id": "without"}
+        with pytest.raises(DatabaseError, match="scope_id"), transaction.atomic():
+            model.objects.create(**values)
+        with pytest.raises(DatabaseError, match=r"permission denied|immutable"), transaction.atomic():
+            model.objects.filter(pk=kept.pk).update(scope=other)
+        assert model.objects.get(pk=kept.pk).scope_id == row.scope_id
+
+
 # --- C7 --------------------------------------------------------------------------------------------------------------
 
 OPPOSED = [
@@ -120,6 +146,8 @@ def test_opposite_claims_are_skipped_as_a_possible_contradiction_and_queued(text
     assert item in Operation.objects.awaiting_review()
     assert rollout.apply_plan(plan=made, by="ann", confirmed=True) == []
     assert Observation.objects.active().count() == 2
+    page = client_of(person("root", superuser=True)).get(reverse("admin:consolidation_operation_changelist"))
+    assert item.op_id in page.content.decode()
 
 
 def test_the_control_pair_still_merges() -> None:
@@ -135,14 +163,6 @@ def test_the_control_pair_still_merges() -> None:
 # --- C10 -------------------------------------------------------------------------------------------------------------
 
 
-def _merged(name: str, *, within: Scope, stated_by: StatedBy = StatedBy.AGENT) -> tuple[list[Observation], Observation]:
-    said, text = database_now() - timedelta(days=400), f"The {name} stands in hall 2"
-    rows = [observe(text, within=within, created_at=said, stated_by=stated_by) for _ in range(3)]
-    merge = propose(Kind.MERGE, rows)
-    apply(merge)
-    return rows, derived_of(merge)
-
-
 @pytest.mark.parametrize("retention", [False, True], ids=["no retention policy", "a retention policy"])
 def test_two_hundred_nights_of_planning_take_nothing_from_an_idle_scope(retention: bool) -> None:
     """C10, R47, R51, I13: never a user's word, never the sources of a row nobody used; every prune waits for a
@@ -151,11 +171,11 @@ def test_two_hundred_nights_of_planning_take_nothing_from_an_idle_scope(retentio
     within, said = scope(), database_now() - timedelta(days=400)
     user = [observe(text, within=within, stated_by=StatedBy.USER, created_at=said) for text in USERS]
     extracted = [observe(text, within=within, created_at=said) for text in EXTRACTED]
-    unused_sources, unused = _merged("lathe", within=within)
-    used_sources, used = _merged("crane", within=within)
-    said_twice, users_own = _merged("kettle", within=within, stated_by=StatedBy.USER)
-    use(used)
-    use(users_own)
+    unused_sources, unused = engine.merged(within, "lathe")
+    used_sources, used = engine.merged(within, "crane")
+    said_twice, users_own = engine.merged(within, "kettle", stated_by=StatedBy.USER)
+    engine.use(used)
+    engine.use(users_own)
     rules = [{"stated_by": "agent", "older_than_days": 200}] if retention else []
     Policy.objects.create(pattern="*", body={"prune": True, "retention": rules})
     before = world.snapshot()
@@ -172,6 +192,24 @@ def test_two_hundred_nights_of_planning_take_nothing_from_an_idle_scope(retentio
     assert after == [line for line in before.splitlines() if not line.startswith(("operation", "event"))]
     for row in [*user, *extracted, unused, used, users_own]:
         assert row.text in found(within, row.text or "")
+
+
+def test_a_policy_that_archives_takes_nothing_of_a_users_and_nothing_by_a_schedule() -> None:
+    """C10, R47: with decay, retention and pruning on, nightly and by the schedule's own task: what faded is proposed,
+    never a user's word, and nothing has left the reads in the morning.
+    """
+    within, said = scope(), database_now() - timedelta(days=1500)
+    user = [observe(text, within=within, stated_by=StatedBy.USER, created_at=said) for text in USERS]
+    extracted = [observe(text, within=within, created_at=said) for text in EXTRACTED]
+    rules = [{"stated_by": "agent", "older_than_days": 200}]
+    Policy.objects.create(pattern="*", body={"archive": True, "prune": True, "retention": rules})
+    for night in range(5):
+        tasks.plan_scope(within.pk, f"night {night}")
+    proposed = set(Operation.objects.values_list("kind", "sources__observation_id"))
+    assert {pk for _, pk in proposed} == {row.pk for row in extracted}
+    assert {kind for kind, _ in proposed} == {Kind.ARCHIVE, Kind.PRUNE}
+    assert set(Observation.objects.active()) == {*user, *extracted}
+    assert not Operation.objects.filter(status=State.APPLIED).exists()
 
 
 USERS = (
@@ -226,47 +264,26 @@ def _by_the_command() -> None:
 
 
 WAYS = {"the button": _by_the_button, "the schedule": _by_the_schedule, "the command": _by_the_command}
-PLANNING = {"consolidation_plan", "consolidation_planitem", "consolidation_operation", "consolidation_operationsource"}
-AUDIT = {"observations_event", "observations_outbox"}
-
-
-def everything() -> dict[str, object]:
-    """A digest of every row, counters and timestamps included, of every table but plans, operations and the audit."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-            " AND (tablename LIKE 'observations_%' OR tablename LIKE 'consolidation_%') ORDER BY 1"
-        )
-        tables = [str(table) for (table,) in cursor.fetchall()]
-        digests: dict[str, object] = {}
-        for table in sorted({*tables} - PLANNING - AUDIT):
-            cursor.execute(f"SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t.id)) FROM {table} t")
-            digests[table] = cursor.fetchone()
-    return digests
 
 
 def _a_store_that_gives_every_kind() -> None:
-    within = scope()
-    for _ in range(2):
-        observe("The relay sits in rack 4", within=within)
-    maria = "Maria volunteers at the homeless shelter downtown"
-    observe(maria, within=within), observe(f"{maria} happily", within=within)
-    for place in ("Oslo", "Bergen"):
-        observe(f"Ann lives in the city of {place}", within=within, key=(*LIVES, place))
-    observe("The build took 41 minutes", within=within, stated_by=StatedBy.TOOL)
-    _, used = _merged("crane", within=scope("team-b"))
-    use(used)
-    with transaction.atomic():
-        store.add_episodes(scope=within, turns=[Turn(text="Morning!", source_uri="chat://1")])
-    Policy.objects.create(pattern="*", body={"retention": [{"stated_by": "tool", "older_than_days": 30}]})
+    engine.a_store_for_every_kind()
     store_tasks.sweep()  # vectors that were asked for come first, or the sweep of a scheduled plan would compute them
 
 
+@pytest.fixture
+def with_a_model() -> Iterator[None]:
+    """One that answers in the same way whichever door asks."""
+    with engine.configured(engine.whole_model()):
+        yield
+
+
+@pytest.mark.usefixtures("with_a_model")
 @pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
 def test_a_dry_run_changes_no_row_no_counter_and_no_time_by_any_way_and_twice_is_once(way: Callable[[], None]) -> None:
-    """C12, R98, I22: only plans, operations and the audit have new rows."""
+    """C12, R98, I22: only plans, operations, a model's answers and the audit have new rows."""
     _a_store_that_gives_every_kind()
-    before, earlier = everything(), Operation.objects.count()
+    before, earlier = engine.everything(), Operation.objects.count()
     assert {"observations_observation", "observations_lineage", "observations_use", "consolidation_verdict"} <= {
         *before
     }
@@ -275,13 +292,15 @@ def test_a_dry_run_changes_no_row_no_counter_and_no_time_by_any_way_and_twice_is
     assert len(planned) > earlier
     kinds = set(PlanItem.objects.values_list("operation__kind", "operation__status"))
     expected = {("merge", "planned"), ("merge", "needs_human"), ("merge", "skipped"), ("supersede", "needs_human")}
-    assert expected | {("prune", "needs_human")} <= kinds
-    assert everything() == before
+    expected |= {("promote", "planned"), ("compact", "planned"), ("archive", "planned"), ("prune", "needs_human")}
+    assert expected <= kinds
+    assert engine.everything() == before
     way()
     assert list(Operation.objects.order_by("pk").values_list("pk", "op_id", "generation", "status")) == planned
-    assert everything() == before
+    assert engine.everything() == before
 
 
+@pytest.mark.usefixtures("with_a_model")
 def test_the_three_ways_give_the_same_items() -> None:
     """C12: no second pending copy, whichever door is used."""
     _a_store_that_gives_every_kind()
@@ -316,7 +335,7 @@ def test_undone_in_the_right_order_search_gives_exactly_what_was_there_before() 
     within = scope()
     texts = ("The relay sits in rack 4", "The relay sits in rack four", "Rack 4 is where the relay sits")
     rows = [observe(text, within=within, sources=[f"doc://{number}"]) for number, text in enumerate(texts)]
-    use(rows[0])
+    engine.use(rows[0])
     columns = ("text", "created_at", "recorded_at", "confidence", "valid_from", "valid_to", "uses_inherited", "status")
     before = list(Observation.objects.order_by("pk").values(*columns))
     first = propose(Kind.MERGE, rows[:2])
