@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -14,6 +15,7 @@ Key: TypeAlias = "str | int"  # a number matches nothing
 
 _STRETCHES: Final = (8, 5, 3, 2)  # words that a stretch has to have: long ones first, so that none takes their words
 _PASSES: Final = 12  # each keeps the order; what stands in another order is left to the next
+_WORK: Final = 10_000_000  # comparisons, about a second: only texts of thousands of words, or made to repeat, need more
 _REACH: Final = 4  # words that may lie between a stretch and a single word that belongs to it
 
 
@@ -59,6 +61,14 @@ class Alignment:
         self.there, self.here = there, here
         self.to: dict[int, int] = {}
         self.back: dict[int, int] = {}
+        held = Counter(here.keys)
+        self._each = sum(held[key] for key in there.keys) / max(1, len(there.keys))  # comparisons a word, on average
+        self._work = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """False when the texts were too long or too repetitive to align."""
+        return self._work <= _WORK
 
     def run(self, *, droppable: frozenset[int] = frozenset()) -> None:
         """Align. `droppable`: places of `there` that a short sentence may lack and still be the same sentence."""
@@ -82,6 +92,9 @@ class Alignment:
         waiting = [(0, len(left), 0, len(right))]
         while waiting:
             low, high, start, end = waiting.pop()
+            self._work += (high - low) * max(1.0, self._each * (end - start) / len(right))
+            if not self.complete:
+                return
             found = matcher.find_longest_match(low, high, start, end)
             if found.size < least:
                 continue
@@ -105,12 +118,12 @@ class Alignment:
         left = self._free(there, way, self.there, self.to)
         right = self._free(here, way, self.here, self.back)
         same = [
-            (a + b, at, to)
+            (a + b, abs(a - b), at, to)
             for a, at in enumerate(left)
             for b, to in enumerate(right)
             if self.there.keys[at] == self.here.keys[to]
         ]
-        return min(same)[1:] if same else None
+        return min(same)[2:] if same else None
 
     @staticmethod
     def _free(at: int, way: int, stream: Stream, taken: dict[int, int]) -> list[int]:
@@ -124,19 +137,28 @@ class Alignment:
         return found
 
     def _short(self, droppable: frozenset[int]) -> None:
-        """Whole sentences that differ by what may be dropped: 'Sam agreed.' and 'agreed.'"""
-        unused = [each for each in self.here.sentences if self.back.keys().isdisjoint(range(each.first, each.last))]
+        """Whole short sentences that differ by what may be dropped: 'Thanks, Sam!' and 'Thanks!'"""
+        unused = list(self._unused())
         for sentence in self.there.sentences:
             places = range(sentence.first, sentence.last)
-            if any(at in self.to for at in places):
+            if not self.to.keys().isdisjoint(places):
                 continue
             plain = [at for at in places if at not in droppable]
             keys = [self.there.keys[at] for at in plain]
-            same = next((each for each in unused if keys and self.here.keys[each.first : each.last] == keys), None)
+            same = next((run for run in unused if keys and [self.here.keys[at] for at in run] == keys), None)
             if same is not None:
                 unused.remove(same)
-                for step, at in enumerate(plain):
-                    self._match(at, same.first + step)
+                for at, to in zip(plain, same, strict=True):
+                    self._match(at, to)
+
+    def _unused(self) -> Iterator[range]:
+        """Words of `here` in a row that align with nothing, from the start of a sentence or up to its end."""
+        for sentence in self.here.sentences:
+            taken = [at for at in range(sentence.first, sentence.last) if at in self.back]
+            if not taken or taken[0] > sentence.first:
+                yield range(sentence.first, taken[0] if taken else sentence.last)
+            if taken and taken[-1] < sentence.last - 1:
+                yield range(taken[-1] + 1, sentence.last)
 
 
 def _open(stream: Stream, taken: dict[int, int], side: int) -> Iterator[Key]:

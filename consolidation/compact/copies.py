@@ -45,16 +45,28 @@ class _Gap:
     beside: int  # an aligned word of the summary next to it, in the same sentence
 
 
-def cuts(sources: Sequence[Text], summary: Text) -> tuple[tuple[Cut, ...], tuple[Cut, ...]]:
-    """What nearly copied sentences lost, and the denials they gained, each in order. Both are empty for equal texts."""
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What nearly copied sentences lost, and the denials they gained, each in order. Equal texts have neither."""
+
+    lost: tuple[Cut, ...]
+    gained: tuple[Cut, ...]
+    complete: bool  # False: the texts were too long or too repetitive to be compared sentence by sentence
+
+
+def cuts(sources: Sequence[Text], summary: Text) -> Copies:
+    """The nearly copied sentences of a summary, against its sources."""
     here = Stream.of([summary])
     there = Stream.of(sources, known=frozenset(here.keys), share=_SHARED)
     marks = {(at, word): specific for at, text in enumerate(sources) for word, specific in _marks(text)}
     alignment = Alignment(there, here)
     alignment.run(droppable=frozenset(at for at, place in enumerate(there.places) if _is_droppable(marks.get(place))))
+    if not alignment.complete:
+        return Copies((), (), complete=False)
     asked = _Asked(alignment, summary, marks)
     lost = sorted(set(asked.lost()), key=lambda cut: (cut.source, cut.word))
-    return tuple(lost), tuple(sorted(set(asked.gained()), key=lambda cut: cut.word))
+    gained = sorted(set(asked.gained()), key=lambda cut: cut.word)
+    return Copies(tuple(lost), tuple(gained), complete=True)
 
 
 def _marks(text: Text) -> Iterator[tuple[int, Specific]]:
@@ -121,8 +133,10 @@ class _Asked:
             start = to[aligned[0]]
             yield _Gap(sentence.first, aligned[0], self._back_from(start), start, start)
         for left, right in pairwise(aligned):
-            if to[right] - to[left] - 1 >= 0 and (right > left + 1 or to[right] > to[left] + 1):
-                yield _Gap(left + 1, right, to[left] + 1, to[right], to[left])
+            start = to[left] + 1
+            apart = not start <= to[right] <= start + _OTHERS + _AROUND  # the two sides went to different places
+            if right > left + 1 or to[right] > start:
+                yield _Gap(left + 1, right, start, self._on_from(start) if apart else to[right], to[left])
         if aligned[-1] < sentence.last - 1:
             end = to[aligned[-1]]
             yield _Gap(aligned[-1] + 1, sentence.last, end + 1, self._on_from(end + 1), end)
@@ -156,8 +170,12 @@ class _Asked:
         inside = range(sentence.first, sentence.last)
         spare = {self.here.places[at][1] for at in inside if at not in self.alignment.back}
         added = self._added(gap)
+        source = self.there.sentence_at(gap.low)
+        said = {self.marks[at].needs for at in self.there.places[source.first : source.last] if at in self.marks}
         sources = {self.there.sentence_at(self.alignment.back[at]) for at in inside if at in self.alignment.back}
         return _Excuse(
+            here=self._given(set(added)),
+            instead=tuple(each for each in self.summary.specifics if each.first in added and each.needs in said),
             spare=self._given(spare),
             whole=self._given({self.here.places[at][1] for at in inside}),
             pronoun=any(self.summary.words[word].key in STAND_INS for word in added),
@@ -178,14 +196,20 @@ class _Asked:
 class _Excuse:
     """Why a specific that is not in its place may be there all the same."""
 
-    spare: frozenset[str]  # what words of the sentence that align with nothing say: it moved, or is written otherwise
+    here: frozenset[str]  # what stands in its place says
+    instead: tuple[Specific, ...]  # specifics in its place that the source's sentence has somewhere else
+    spare: frozenset[str]  # what words of the sentence that align with nothing say: it moved
     whole: frozenset[str]  # what the whole sentence says
     pronoun: bool  # a pronoun stands in its place
     merged: bool  # two sentences became one, which names it once
 
     def allows(self, specific: Specific) -> bool:
-        """Whether one of the excuses holds for this specific."""
+        """Whether one of the excuses holds for this specific; two names that changed places have none."""
         keys = {key for need in specific.needs for key in (need, need.removeprefix("n:"))}
+        if not keys.isdisjoint(self.here):
+            return True
+        if any(other.sort is specific.sort and keys.isdisjoint(other.needs) for other in self.instead):
+            return False
         if not keys.isdisjoint(self.spare) or (self.merged and not keys.isdisjoint(self.whole)):
             return True
         return self.pronoun and specific.sort is Sort.NAME

@@ -47,7 +47,7 @@ class Coverage:
     invented: tuple[Invented, ...]
     unmentioned: tuple[int, ...]  # sources that no sentence of the summary really mentions
     unnamed: tuple[int, ...]  # sources told by somebody as 'I' whose name the summary never says
-    unread: tuple[int, ...]  # sources in a language or script that is not checked here
+    unread: tuple[int, ...]  # sources that cannot be checked: another language or script, or much too long
     unfounded: tuple[int, ...]  # sentences of the summary, from 0, that share next to nothing with any source
 
     @property
@@ -80,18 +80,18 @@ def coverage(
     said = [read(source) for source in sources]
     told = read(summary)
     gone = tuple(_gone(said, told))
-    cut, denied = cuts(said, told)
-    lost = sorted({*gone, *_cut(cut, said, gone)}, key=lambda each: (each.source, each.start, each.end))
+    copies = cuts(said, told)
+    lost = sorted({*gone, *_cut(copies.lost, said, gone)}, key=lambda each: (each.source, each.start, each.end))
     given = frozenset[str]().union(
         *(text.gives for text in said), *(read(text).gives for text in (*known, *speakers) if text)
     )
     return Coverage(
         specifics=len({need for text in said for each in _kept(text) for need in each.needs}),
         lost=tuple(lost),
-        invented=tuple(_invented(told, given, denied)),
+        invented=tuple(_invented(told, given, copies.gained)),
         unmentioned=_unmentioned(said, told),
         unnamed=tuple(_unnamed(said, told, speakers)),
-        unread=tuple(at for at, text in enumerate(said) if not text.readable),
+        unread=tuple(at for at, text in enumerate(said) if not (text.readable and copies.complete)),
         unfounded=tuple(_unfounded(told, given)),
     )
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from consolidation.compact.words import ABBREVIATED, EVERYDAY, GRAMMAR
@@ -154,4 +155,4 @@ _THOUSANDS = re.compile(r"[-+$€£¥]*\d{1,3}(?:,\d{3})+(?:\.\d+)?[%€£$]?")
 def sentences(read: tuple[Word, ...]) -> tuple[tuple[int, int], ...]:
     """The sentences of a text as half-open ranges of its words."""
     starts = [at for at, word in enumerate(read) if word.starts]
-    return tuple(zip(starts, [*starts[1:], len(read)], strict=True))
+    return tuple(pairwise([*starts, len(read)]))

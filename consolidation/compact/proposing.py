@@ -108,7 +108,7 @@ def _lost(found: Coverage) -> Iterator[str]:
     if found.unnamed:
         yield f"{_count(len(found.unnamed), 'episode')} told by somebody the summary never names"
     if found.unread:
-        yield f"{_count(len(found.unread), 'episode')} in a language that is not checked"
+        yield f"{_count(len(found.unread), 'episode')} that cannot be checked (language or length)"
 
 
 def _added(found: Coverage, written: Written) -> Iterator[str]:

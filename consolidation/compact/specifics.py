@@ -57,7 +57,7 @@ class Text:
         return self.words[specific.first].start, self.words[specific.last].end
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 8)
 def read(text: str) -> Text:
     """A text read once. Pure; any string will do."""
     found = words(text)

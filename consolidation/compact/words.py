@@ -153,15 +153,14 @@ TIMELY: Final = (
     | TURNED_TO
     | IN_THE
     | words(
-        "ago recently lately soon later earlier now currently nowadays before after since until once then already "
-        "upcoming forthcoming birthday anniversary holiday holidays fortnight decades centuries nights mornings "
-        "evenings afternoons minute hour always never sometimes often usually"
+        "ago recently lately soon later earlier now currently nowadays upcoming forthcoming birthday anniversary "
+        "holiday holidays fortnight decades centuries nights mornings evenings afternoons"
     )
 )
 AMOUNTS: Final = words(  # amounts without a figure; specific by themselves
     "twice thrice half dozen dozens hundreds thousands million millions billion billions trillion double triple "
     "quadruple quarter"
 )
-ROUGH: Final = words("once single couple pair both several few many one third first second zero single only all none")
+ROUGH: Final = words("once single couple pair both several few many one third first second zero single")
 SCALES: Final = {"k": "thousand", "m": "million", "bn": "billion", "b": "billion", "mio": "million"}
 CURRENCIES: Final = {"$": "dollar", "€": "euro", "£": "lb", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "lb"}
