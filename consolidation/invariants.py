@@ -148,6 +148,21 @@ WHERE d.scope_id <> p.scope_id
 UNION
 SELECT p.op_id FROM consolidation_operation p JOIN consolidation_planitem i ON i.operation_id = p.id
 JOIN consolidation_plan n ON n.id = i.plan_id WHERE i.scope_id <> p.scope_id OR n.scope_id <> p.scope_id
+UNION
+SELECT p.op_id FROM consolidation_operation p JOIN consolidation_consumption c ON c.operation_id = p.id
+LEFT JOIN observations_observation o ON o.id = c.observation_id
+LEFT JOIN observations_episode e ON e.id = c.episode_id
+WHERE c.scope_id <> p.scope_id OR o.scope_id <> p.scope_id OR e.scope_id <> p.scope_id
+UNION
+SELECT 'given key ' || k.id FROM observations_givenkey k JOIN observations_observation o ON o.id = k.observation_id
+WHERE o.scope_id <> k.scope_id
+UNION
+SELECT 'transition ' || t.id FROM observations_transition t
+LEFT JOIN observations_observation o ON o.id = t.observation_id
+LEFT JOIN observations_episode e ON e.id = t.episode_id WHERE o.scope_id <> t.scope_id OR e.scope_id <> t.scope_id
+UNION
+SELECT 'verdict ' || v.id FROM consolidation_verdict v JOIN observations_observation o ON o.id IN (v.low_id, v.high_id)
+WHERE o.scope_id <> v.scope_id
 """
 
 _CHAINS = """
@@ -157,8 +172,16 @@ WITH RECURSIVE walk (scope_id, start, at) AS (
   SELECT w.scope_id, w.start, o.superseded_by_id FROM walk w
   JOIN observations_observation o ON o.scope_id = w.scope_id AND o.id = w.at
   WHERE o.superseded_by_id IS NOT NULL AND w.at <> w.start
+), named (scope_id, id, start, at) AS (
+  SELECT scope_id, id, subject_key, name_key FROM consolidation_alias WHERE removed_at IS NULL
+  UNION
+  SELECT n.scope_id, n.id, n.start, a.name_key FROM named n
+  JOIN consolidation_alias a ON a.scope_id = n.scope_id AND a.subject_key = n.at AND a.removed_at IS NULL
+  WHERE n.at <> n.start
 )
 SELECT DISTINCT 'obs_' || start FROM walk WHERE at = start
+UNION
+SELECT DISTINCT 'alias ' || id FROM named WHERE at = start
 UNION
 SELECT 'obs_' || id FROM observations_observation
 WHERE (status IN ('active', 'retracted', 'quarantined') AND superseded_by_id IS NOT NULL)
@@ -283,7 +306,7 @@ INVARIANTS: Final = (
     Invariant("I3", "an applied operation has one derived row, any other operation none", _SINGLE_CARRIER),
     Invariant("I4", "no source is used up twice, and none that is used up is active", _ONE_CLAIM),
     Invariant("I5", "no edge leads from one scope into another", _SCOPE_CLOSED),
-    Invariant("I6", "chains of successors end, and only replaced or archived rows have one", _CHAINS),
+    Invariant("I6", "chains of successors and of names end, and only replaced or archived rows have a successor", _CHAINS),
     Invariant("I7", "replaying the journal gives the rows as they stand, and applied and undone take turns", _JOURNAL),
     Invariant("I11", "no text was changed, and none is gone without a tombstone", _TEXT),
     Invariant(

@@ -95,6 +95,7 @@ class EvidenceRef:
     root_source: str = ""  # empty: the source is its own root
     quote: str = ""  # words of the source, as they stand there
     quote_start: int | None = None  # position of the quote in the source, in code points
+    episode: str = ""  # the external id of the episode that the source is, where it is one
 
     @property
     def root(self) -> str:

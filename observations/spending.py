@@ -8,7 +8,7 @@ is used outside transactions, and Django raises RuntimeError when it is not ("A 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from typing import Final
@@ -87,11 +87,14 @@ class Use:
     cost_microdollars: int
 
 
-def usage(*, days: int) -> list[Use]:
-    """What was used in the last days, today among them: the newest first, then by purpose. One query."""
+def usage(*, days: int, scope_ids: Collection[int] | None = None) -> list[Use]:
+    """What was used in the last days, today among them: the newest first, then by purpose. By these scopes, or (None)
+    by all and by no scope. One query.
+    """
     call = ~Q(answer=Answer.HELD)
+    whose = Q() if scope_ids is None else Q(scope__in=scope_ids)
     rows = (
-        ModelCall.objects.filter(at__gte=Today() - timedelta(days=days - 1))
+        ModelCall.objects.filter(whose, at__gte=Today() - timedelta(days=days - 1))
         .values(day=TruncDate("at", tzinfo=UTC), of=models.F("purpose"))
         .annotate(
             calls=Count("pk", filter=call),

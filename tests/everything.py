@@ -1,4 +1,4 @@
-"""One small store that holds a row of every status and an operation of every fate."""
+"""One small store that holds a row of every status, kind and origin of its key, and an operation of every fate."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from django.db import transaction
 
 from consolidation import review, runner
 from consolidation.models import Operation
-from consolidation.operations import Approval, Kind
-from observations import store
-from observations.models import Observation
-from observations.records import Claim, EvidenceRef, StatedBy, Status, Turn, WrittenBy
-from tests.building import observe, propose, scope
+from consolidation.operations import Approval, Json, Kind
+from observations import ingest, store
+from observations.models import Episode, Observation, Scope
+from observations.records import (
+    Claim,
+    EvidenceRef,
+    Given,
+    KeyState,
+    MemoryKind,
+    Outcome,
+    StatedBy,
+    Status,
+    Turn,
+    WrittenBy,
+)
+from tests.building import observe, propose, scope, tell
 
 
 def a_store_with_everything() -> None:
-    """Rows of every status in two scopes: merged, undone, superseded, archived, held back, erased; quotes; episodes."""
+    """Rows of every status in two scopes: merged, undone, superseded, archived, held back, erased, promoted, summed up;
+    quotes; kinds and half-lives; keys that a model gave, did not find or had taken back; episodes, some archived.
+    """
     here, there = scope("team/a"), scope("team-a")
     with transaction.atomic():
         turns = [
@@ -34,6 +47,10 @@ def a_store_with_everything() -> None:
     old, new = (observe(f"Standup at {n}", within=here, key=("standup", "at", n)) for n in ("nine", "ten"))
     _apply(propose(Kind.SUPERSEDE, [old, new], approval=Approval.NEEDS_HUMAN), keep=new)
     _apply(propose(Kind.ARCHIVE, [observe("Waiting on the relay fix", within=here)]))
+    _kinds(here)
+    _keys(here)
+    _distilled(here)
+    _named(here)
     held, gone = observe("Held back", within=here), observe("To be erased", within=here, external_id="gone")
     store.move(scope_id=here.pk, ids=[held.pk], to=Status.QUARANTINED)
     with transaction.atomic():
@@ -50,10 +67,59 @@ def a_store_with_everything() -> None:
         store.add_observations(scope=there, claims=[quoted], written_by=WrittenBy.DELIBERATE)
 
 
-def _apply(operation: Operation, *, keep: Observation | None = None) -> None:
-    if keep is not None:
-        decision = review.Decision(keep=keep.pk)
+def _kinds(within: Scope) -> None:
+    """A row of every kind, and one with a half-life of its own."""
+    claims = [Claim(text=f"Of the kind {kind}", kind=kind) for kind in MemoryKind]
+    own = Claim(text="Slow to fade", kind=MemoryKind.STATE, half_life_days=400)
+    with transaction.atomic():
+        store.add_observations(scope=within, claims=[*claims, own], written_by=WrittenBy.DELIBERATE)
+
+
+def _keys(within: Scope) -> None:
+    """What a model said about the keys of four rows, one of them with a subject of its writer's; one was merged."""
+    texts = ("Bo works at Relay.", "The weather was lovely.", "Prose instead of an answer.", "Cy lives in Kiel.")
+    rows = [observe(text, within=within, key=("Bo", "", "") if not n else ("", "", "")) for n, text in enumerate(texts)]
+    twins = [observe("Tea is at four.", within=within) for _ in "ab"]
+    parts = {"predicate": "works at", "object": "Relay", "quote": (0, 17)}
+    said = {
+        rows[0].pk: Given(KeyState.GIVEN, model="m", prompt_version="1", **parts),  # type: ignore[arg-type]
+        rows[1].pk: Given(KeyState.NONE, model="m", prompt_version="1"),
+        rows[2].pk: Given(KeyState.UNUSABLE, model="m", prompt_version="1", attempts=1),
+        rows[3].pk: Given(KeyState.GIVEN, model="m", prompt_version="1", subject="Cy"),
+        twins[0].pk: Given(KeyState.GIVEN, model="m", prompt_version="1", subject="tea", predicate="is at"),
+    }
+    with transaction.atomic():
+        assert store.put_keys(scope_id=within.pk, given=said) == set(said)
+    ingest.withdraw_key(observation=rows[3], by="rev")
+    _apply(propose(Kind.MERGE, twins, keeper=twins[0]))
+
+
+def _distilled(within: Scope) -> None:
+    """A fact that three turns agree on, and a summary of two others."""
+    words = "the night train to Graz"
+    told = [
+        tell(f"Week {n}: {words} again", within=within, role="user", root=f"mail://{n}", outcome=Outcome.SUCCESS)
+        for n in range(3)
+    ]
+    support: list[Json] = [[turn.pk, 8, 8 + len(words)] for turn in told]
+    product: dict[str, Json] = {"discriminator": "e.0", "support": support, "confidence": 0.6}
+    key = ("Ana", "takes", words)
+    _apply(propose(Kind.PROMOTE, told, product=product, text=f"Ana takes {words}", key=key))
+    quiet: list[Episode] = [tell(f"Day {n}: nothing happened", within=within, session="quiet") for n in range(2)]
+    _apply(propose(Kind.COMPACT, quiet, text="Nothing happened on two days."))
+
+
+def _named(within: Scope) -> None:
+    """Two subjects that a person says are one."""
+    rows = [observe(f"{name} knows Bo", within=within, key=(name, "knows", "Bo")) for name in ("Anna", "Ana B")]
+    key, product = ("anna", "is", "ana b"), {"discriminator": "e.1"}
+    _apply(propose(Kind.ALIAS, rows, approval=Approval.NEEDS_HUMAN, key=key, product={**product}), reason="one person")
+
+
+def _apply(operation: Operation, *, keep: Observation | None = None, reason: str = "newer") -> None:
+    if operation.approval == Approval.NEEDS_HUMAN:
+        decision = review.Decision(keep=keep.pk if keep else None)
         shown = review.shown_digest(operation=operation)
-        operation = review.approve(operation=operation, by="rev", digest=shown, decision=decision, reason="newer")
+        operation = review.approve(operation=operation, by="rev", digest=shown, decision=decision, reason=reason)
     result = runner.apply(operation=operation, by="rev")
     assert result.outcome == "applied", result.sentence

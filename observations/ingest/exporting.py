@@ -127,8 +127,11 @@ def _observations(scope: Scope, rows: Sequence[Observation]) -> Iterator[Exporte
 
 def _evidence(scope: Scope, ids: Sequence[int]) -> Mapping[int, list[Exported]]:
     found: defaultdict[int, list[Exported]] = defaultdict(list)
-    for row in Evidence.objects.filter(scope=scope, observation_id__in=ids).order_by("pk"):
-        given = _given(root=row.root_source if row.root_source != row.source_uri else "", quote=row.quote)
+    rows = list(Evidence.objects.filter(scope=scope, observation_id__in=ids).order_by("pk"))
+    turns = _turns(scope, {row.episode_id for row in rows if row.episode_id})
+    for row in rows:
+        root = row.root_source if row.root_source != row.source_uri else ""
+        given = _given(root=root, quote=row.quote, episode=turns.get(row.episode_id or 0, ""))
         start: Exported = {} if row.quote_start is None else {"start": row.quote_start}
         found[row.observation_id].append({"uri": row.source_uri, **given, **start})
     return found
@@ -155,8 +158,7 @@ def _lineage(scope: Scope, ids: Sequence[int]) -> Mapping[int, list[Exported]]:
     """Each derived row's sources by kind and external id, in the order they were written in."""
     edges = list(Lineage.objects.filter(scope=scope, derived_id__in=ids).order_by("pk"))
     claims = _names(scope, {edge.source_observation_id for edge in edges if edge.source_observation_id})
-    wanted = {edge.source_episode_id for edge in edges if edge.source_episode_id}
-    turns = dict(Episode.objects.filter(scope=scope, pk__in=wanted).values_list("pk", "external_id"))
+    turns = _turns(scope, {edge.source_episode_id for edge in edges if edge.source_episode_id})
     found: defaultdict[int, list[Exported]] = defaultdict(list)
     for edge in edges:
         if edge.source_episode_id:
@@ -164,6 +166,11 @@ def _lineage(scope: Scope, ids: Sequence[int]) -> Mapping[int, list[Exported]]:
         elif edge.source_observation_id:
             found[edge.derived_id].append({"kind": "observation", "id": claims[edge.source_observation_id]})
     return found
+
+
+def _turns(scope: Scope, ids: Iterable[int]) -> dict[int, str]:
+    wanted = list(ids)
+    return dict(Episode.objects.filter(scope=scope, pk__in=wanted).values_list("pk", "external_id")) if wanted else {}
 
 
 def _names(scope: Scope, ids: Iterable[int]) -> dict[int, str]:

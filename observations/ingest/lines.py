@@ -308,6 +308,7 @@ def _evidence(fields: _Fields) -> tuple[EvidenceRef, ...]:
             root_source=_uri(part, "root"),
             quote=part.text("quote", limit=MAX_TEXT),
             quote_start=part.whole("start", least=0) if "start" in part else None,
+            episode=part.name("episode"),
         )
         for part in fields.parts("evidence")
     ]

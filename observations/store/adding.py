@@ -55,8 +55,9 @@ def add_observations(
     fresh, fates = _sort(drafts, known)
     Observation.objects.bulk_create(fresh)
     by_external = {row.external_id: row.pk for row in fresh}
+    turns = _episodes(scope, claims)
     rows = [
-        evidence_row(scope, by_external[draft.external_id], ref)
+        evidence_row(scope, by_external[draft.external_id], ref, episode_id=turns.get(ref.episode))
         for draft, claim, fate in zip(drafts, claims, fates, strict=True)
         if fate == Fate.ADDED
         for ref in {ref.source_uri: ref for ref in claim.evidence}.values()
@@ -65,6 +66,14 @@ def add_observations(
     if fresh:
         embed_later(scope, [row.pk for row in fresh])
     return _written(drafts, fates, known | {key: (pk, "") for key, pk in by_external.items()})
+
+
+def _episodes(scope: Scope, claims: Sequence[Claim]) -> dict[str, int]:
+    """The episodes that evidence names, by external id; one that is not here is left out. One query, or none."""
+    named = {ref.episode for claim in claims for ref in claim.evidence if ref.episode}
+    if not named:
+        return {}
+    return dict(Episode.objects.filter(scope=scope, external_id__in=named).values_list("external_id", "pk"))
 
 
 def add_episodes(*, scope: Scope, turns: Sequence[Turn]) -> list[Written]:

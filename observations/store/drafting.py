@@ -90,11 +90,12 @@ def content_id(prefix: str, text: str, at: datetime | None, *parts: str) -> str:
     return f"{prefix}:{hashlib.blake2b(blob, digest_size=16).hexdigest()}"
 
 
-def evidence_row(scope: Scope, observation_id: int, ref: EvidenceRef) -> Evidence:
-    """An unsaved row of evidence, under its root source (C8)."""
+def evidence_row(scope: Scope, observation_id: int, ref: EvidenceRef, *, episode_id: int | None = None) -> Evidence:
+    """An unsaved row of evidence, under its root source (C8); `episode_id` where the source is an episode."""
     return Evidence(
         scope=scope,
         observation_id=observation_id,
+        episode_id=episode_id,
         source_uri=clean(ref.source_uri)[0],
         root_source=clean(ref.root)[0],
         quote=clean(ref.quote)[0] or None,

@@ -92,8 +92,7 @@ def _cite_episodes(scope: Scope, derived_id: int, derived: Derived) -> None:
             quote=(turn.text or "")[start:end] if start is not None else "",
             quote_start=start,
         )
-        row = evidence_row(scope, derived_id, ref)
-        row.episode_id = turn.pk
+        row = evidence_row(scope, derived_id, ref, episode_id=turn.pk)
         rows.setdefault(row.source_uri, row)
     Evidence.objects.bulk_create(rows.values())
 

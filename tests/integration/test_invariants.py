@@ -16,9 +16,16 @@ from tests.jsonl import exported, imported, observation
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MERGED = "(SELECT id FROM observations_observation WHERE derivation = 'merge' AND status = 'active')"
+MERGED = "(SELECT min(id) FROM observations_observation WHERE derivation = 'merge' AND status = 'active')"
 SOURCE = f"(SELECT min(id) FROM observations_observation WHERE superseded_by_id = {MERGED})"
 LATEST = "(SELECT max(id) FROM observations_observation)"
+PROMOTED = "(SELECT id FROM observations_observation WHERE derivation = 'promote')"
+SUMMARY = "(SELECT id FROM observations_observation WHERE derivation = 'compact')"
+TOLD = f"(SELECT min(source_episode_id) FROM observations_lineage WHERE derived_id = {PROMOTED})"
+NAMED_BACK = (
+    "INSERT INTO consolidation_alias (scope_id, subject, name, subject_key, name_key, at, by, operation)"
+    " SELECT scope_id, name, subject, name_key, subject_key, at, by, operation FROM consolidation_alias"
+)
 
 # What somebody with the keys to the database might do, and the invariant that notices.
 FORGERIES = [
@@ -55,6 +62,25 @@ FORGERIES = [
     ("I14", f"UPDATE observations_observation SET valid_from = created_at WHERE id = {MERGED}"),
     ("I14", "UPDATE observations_observation SET created_at = now() + interval '1 day' WHERE external_id = 'gone'"),
     ("I15", f"DELETE FROM observations_evidence WHERE observation_id = {MERGED} AND source_uri = 'doc://1'"),
+    # what promoting, compacting, naming and giving keys left behind
+    ("I1", f"DELETE FROM observations_lineage WHERE derived_id = {PROMOTED} AND source_episode_id <> {TOLD}"),
+    ("I1", f"UPDATE observations_lineage SET source_episode_id = {TOLD} - 1 WHERE source_episode_id = {TOLD}"),
+    ("I2", f"DELETE FROM observations_lineage WHERE derived_id = {SUMMARY}"),
+    ("I3", f"UPDATE observations_observation SET status = 'retracted' WHERE id = {SUMMARY}"),
+    ("I3", "UPDATE consolidation_operation SET status = 'undone' WHERE kind = 'promote'"),
+    ("I4", "UPDATE observations_episode SET status = 'active' WHERE status = 'archived'"),
+    ("I4", "DELETE FROM consolidation_consumption WHERE episode_id IS NOT NULL"),
+    ("I5", "UPDATE observations_givenkey SET scope_id = scope_id + 1 WHERE state = 'given'"),
+    ("I5", "UPDATE observations_transition SET scope_id = scope_id + 1 WHERE episode_id IS NOT NULL"),
+    ("I5", "UPDATE consolidation_consumption SET scope_id = scope_id + 1 WHERE episode_id IS NOT NULL"),
+    ("I5", "UPDATE consolidation_verdict SET scope_id = scope_id + 1"),
+    ("I6", NAMED_BACK),
+    ("I7", "UPDATE observations_episode SET version = version + 1 WHERE status = 'archived'"),
+    ("I7", "DELETE FROM observations_transition WHERE episode_id IS NOT NULL"),
+    ("I11", "UPDATE observations_episode SET content_hash = repeat('0', 64)"),
+    ("I12", f"UPDATE observations_observation SET confidence = 0.61 WHERE id = {PROMOTED}"),
+    ("I12", f"UPDATE observations_observation SET stated_by = 'user' WHERE id = {SUMMARY}"),
+    ("I15", f"DELETE FROM observations_evidence WHERE observation_id = {PROMOTED} AND episode_id = {TOLD}"),
     ("I16", f"UPDATE observations_observation SET spo_key = 7 WHERE id = {SOURCE}"),
     ("I16", f"UPDATE observations_observation SET text_key = 7, spo_key = 0 WHERE id = {SOURCE}"),
 ]  # fmt: skip
