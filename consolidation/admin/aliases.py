@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,7 @@ from observations.models import GivenKey, Observation, Scope
 LOST: Final = 409  # the form cannot be meant as it stands: the page says why, and keeps what was written
 LONGEST: Final = 500  # characters of a subject
 ACTIVE: Final = "active"
+_ID: Final = re.compile(rf"{Prefix.OBSERVATION}_[0-9]+", re.ASCII)
 STATES: Final = (ACTIVE, "removed")
 
 
@@ -125,7 +127,7 @@ class AliasScreen(Screen):
     def _other(self, request: HttpRequest, reach: Reach, row: Observation | None) -> str:
         """The other subject as it was written, or that of a record given as obs_123."""
         written = self._named(request, "name", None)
-        if not written.startswith(f"{Prefix.OBSERVATION}_"):
+        if not _ID.fullmatch(written):
             return written
         other = _observation(reach, written)
         if other is None or (row is not None and other.scope_id != row.scope_id):

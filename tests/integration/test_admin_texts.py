@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consolidation.admin.texts import COMPARED, WHOLE, compared, flat, period, snippet, whole
+from consolidation.admin.texts import COMPARED, WHOLE, compared, flat, marked, period, snippet, whole
 from consolidation.operations import visible
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -85,3 +85,60 @@ def test_figures_of_a_rule_are_flattened_into_lines() -> None:
 def test_an_open_period_says_nothing() -> None:
     """Only what is bounded is told."""
     assert period(None, None) == ""
+
+
+# --- marked places --------------------------------------------------------------------------------------------------
+
+SPANS = st.lists(st.tuples(st.integers(-3, 70), st.integers(-3, 70)), max_size=5)
+MIXED = st.text(alphabet="ab\u0430\u0435_ \u0301\u0335\n\u202e.", max_size=40)  # Latin, Cyrillic, piled marks
+
+
+@given(text=TEXTS | MIXED, spans=SPANS)
+def test_marking_places_changes_nothing_of_what_is_shown(text: str, spans: list[tuple[int, int]]) -> None:
+    """F5, C3: put together, the runs are the text as it is shown without marks, whatever a model says where it is."""
+    assert marked(text, spans).plain == whole(text).plain
+
+
+def test_a_mark_cut_at_any_place_would_hide_a_look_alike_letter() -> None:
+    """The control: cut inside the word, the Cyrillic letter stands alone and is shown as it is."""
+    text = "p\u0430ypal"
+    assert visible(text[1:2]) == "\u0430"
+    assert marked(text, [(1, 2)]).plain == "p\\u0430ypal"
+
+
+@given(text=TEXTS | MIXED, spans=SPANS)
+def test_every_place_inside_a_text_is_marked(text: str, spans: list[tuple[int, int]]) -> None:
+    """A mark may be wider than what was asked for, never narrower."""
+    inside = [(start, end) for start, end in spans if 0 <= start < end <= len(text)]
+    shown = "".join(run.text for run in marked(text, inside).words if run.own)
+    for start, end in inside:
+        words = [visible(word) for word in text[start:end].split() if word.isascii() and word.isalnum()]
+        assert all(word in shown for word in words)
+
+
+def test_places_that_touch_are_one_mark() -> None:
+    shown = [run.text for run in marked("one two three", [(0, 3), (3, 7), (8, 9)]).words if run.own]
+    assert shown == ["one two", "three"]
+
+
+def test_a_long_text_is_shown_around_its_marks_and_says_how_much_is_left_out() -> None:
+    """The words before and after stay; the rest is counted, not dropped."""
+    text = "a " * 400 + "the night train" + " b" * 400
+    shown = marked(text, [(800, 815)], around=20)
+    assert shown.plain.startswith("… a ")
+    assert shown.plain.endswith(" b …")
+    assert [run.text for run in shown.words if run.own] == ["the night train"]
+    assert shown.left_out == len(text) - len(shown.plain.removeprefix("… ").removesuffix(" …"))
+
+
+def test_a_long_text_without_a_mark_begins_at_its_beginning() -> None:
+    shown = marked("word " * 1_000, [], around=50)
+    assert shown.plain.startswith("word word")
+    assert shown.left_out > 4_000
+
+
+def test_an_erased_text_has_no_marks() -> None:
+    """Its places may still stand in the operation."""
+    shown = marked(None, [(0, 4)])
+    assert shown.erased
+    assert not any(run.own for run in shown.words)
