@@ -4,26 +4,28 @@ The rows lie beside this module, one JSONL file per scope, oldest first, in the 
 `valid_from_days_ago` and `valid_to_days_ago` where the format has points in time. They count days (with fractions) back
 from the last UTC midnight, so that people talk at the hours people talk at, and a second load on one day adds nothing.
 Nothing here touches a database: whoever loads the demo imports `lines`, supersedes what a line's `supersedes` names,
-and lets EARLIER_MERGES and RETENTION set the scene.
+stores the policies, and lets what people did in an earlier week set the scene.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from typing import Final
 
+from consolidation.operations import Json
+
 SCOPES: Final = ("team/relay-platform", "support/harbor-desk", "people/maya-okafor", "research/tidewater-lab")
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionRule:
-    """What the demo's only retention rule says: rows of one origin that may be proposed for pruning by age."""
+class SetPolicy:
+    """What the steward of the demo set for one scope; what the body leaves out keeps its default."""
 
-    scope_pattern: str  # a scope, or a prefix ending in /*
-    stated_by: str  # never user (R47)
-    days: int  # since created_at
+    pattern: str
+    body: Mapping[str, Json]
+    why: str  # as it is printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,39 @@ class EarlierMerge:
     query: str  # a search that finds the derived row: its first use (R51)
 
 
-# Outage and queue notes of the status tools: worth nothing two seasons later, and nobody's own words.
-RETENTION: Final = RetentionRule(scope_pattern="support/harbor-desk", stated_by="tool", days=540)
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One thing that people of the demo decided, or asked, in an earlier week."""
+
+    scope: str
+    sources: tuple[str, ...]  # external ids of what the operation is about
+    reason: str
+
+
+POLICIES: Final = (
+    SetPolicy(
+        pattern="team/relay-platform",
+        body={"archive": True, "review_budget": 10, "trigger": "schedule"},
+        why="remarks for the next days fade and are archived; at most 10 new questions a day for its reviewers",
+    ),
+    SetPolicy(
+        pattern="support/harbor-desk",
+        body={"prune": True, "retention": [{"stated_by": "tool", "older_than_days": 540}]},
+        why="tools' notes on outages may go after 540 days, and so may the sources of a merged row that is in use",
+    ),
+    # The four questions, answered. Nobody answered them for research/tidewater-lab.
+    SetPolicy(
+        pattern="people/maya-okafor",
+        body={
+            "mergeable": ["fact", "state", "episode", "note"],
+            "untouchable": ["identity"],
+            "keep_days": 365,
+            "trigger": "records",
+            "every_records": 50,
+        },
+        why="a person is asked before preferences merge, who somebody is stays untouched, a year is kept as it is",
+    ),
+)
 
 # All but the first rest on agents' rows only, so once the derived row was used their sources may be proposed for
 # pruning (R51); the first holds what users said, which must never be proposed (R47).
@@ -62,6 +95,30 @@ EARLIER_MERGES: Final = (
         query="which of Zadie's friends cannot have egg?",
     ),
 )
+
+# What an agent was told in the earlier week: questions about what many reads meet come first when a day's review budget
+# is spent.
+READS: Final = (
+    ("team/relay-platform", "after how many attempts is a delivery parked?"),
+    ("team/relay-platform", "is the relay fix out yet?"),
+)
+
+# "All are true at once" taught that `plays` holds several values in its scope: it is not asked about again.
+LESSON: Final = Deed(
+    scope="people/maya-okafor",
+    sources=("maya-o101", "maya-o102", "maya-o103"),
+    reason="she does all three; none replaces another",
+)
+
+# Applied, and in its grace period: it can still be undone from the trash.
+PRUNED: Final = Deed(
+    scope="support/harbor-desk",
+    sources=("harbor-o018",),
+    reason="a queue that drained long ago tells nobody anything",
+)
+
+# Asked, and waiting for a decision: two subjects that may be one customer.
+ALIAS: Final = ("team/relay-platform", "Calder", "Calder Foods")
 
 # The only texts that stand twice in a scope on purpose: the same line from two sources, which merges without a key.
 REPEATED_TEXTS: Final = frozenset(

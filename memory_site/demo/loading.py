@@ -1,4 +1,4 @@
-"""Loads the demo: its memory, its people, four merges of an earlier week, and a plan waiting for review.
+"""Loads the demo: its memory, its people and policies, what they did in an earlier week, and a plan waiting for review.
 
 Loading it again adds nothing and changes no password: people's decisions since then stand.
 """
@@ -14,9 +14,11 @@ from pathlib import Path
 
 from django.contrib.auth.models import Group, User
 
-from consolidation import planner, runner
+from consolidation import planner, review, revising, runner
+from consolidation.aliases import request_alias
 from consolidation.models import Operation, Plan, Policy
-from consolidation.operations import Kind
+from consolidation.operations import Kind, State
+from consolidation.policy import Policy as Rules
 from memory_site import demo
 from observations import ingest, retrieval
 from observations.models import Observation, Scope, ScopeAccess, database_now
@@ -25,6 +27,7 @@ PEOPLE = (
     ("ana", "Reviewer", "reviews in every scope", ("*",)),
     ("bela", "Reviewer", "reviews in team/relay-platform and support/harbor-desk", ("team/*", "support/*")),
     ("olga", "Operator", "also plans, applies, undoes and pauses, in every scope", ("*",)),
+    ("dora", "Steward", "changes policies and enables calibrations, and decides nothing, in every scope", ("*",)),
 )
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that reads like something else
 
@@ -37,7 +40,8 @@ class Loaded:
     episodes: int
     added: int
     plan: Plan
-    logins: str  # a few lines for a person
+    policies: str  # a few lines for a person
+    logins: str  # and a few more
 
 
 def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
@@ -52,7 +56,7 @@ def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
     scopes = list(Scope.objects.filter(name__in=demo.SCOPES))
     say("Computing vectors ...")
     ingest.embed_now(scopes=scopes, episodes=False)  # the worker computes those of the episodes
-    _declare_retention()
+    policies = _policies()
     logins = _people(home)
     say("Planning ...")
     plan = _last_plan(scopes) if not report.added else None
@@ -61,17 +65,22 @@ def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
         episodes=sum(scope.episodes.count() for scope in scopes),
         added=report.added,
         plan=plan or _planned(scopes),
+        policies=policies,
         logins=logins,
     )
 
 
-def _declare_retention() -> None:
-    """The scopes of the demo may prune: by its one retention rule, and what an earlier merge has used up."""
-    rule = demo.RETENTION
-    retention = {rule.scope_pattern: [{"stated_by": rule.stated_by, "older_than_days": rule.days}]}
-    for pattern in sorted({rule.scope_pattern, *(merge.scope for merge in demo.EARLIER_MERGES)}):
-        body = {"prune": True, "retention": retention.get(pattern, [])}
-        Policy.objects.get_or_create(pattern=pattern, defaults={"body": body, "updated_by": "demo"})
+def _policies() -> str:
+    """What the steward set, where nobody has set anything since; and what each policy is for, as it is printed."""
+    lines = ["Policies:"]
+    known = set(Policy.objects.values_list("pattern", flat=True))
+    for one in demo.POLICIES:
+        if one.pattern not in known:
+            revising.revise(pattern=one.pattern, policy=Rules.from_dict(one.body), by="dora", version=revising.NEW)
+        lines.append(f"  {one.pattern:<22} {one.why}")
+    open_scopes = sorted(set(demo.SCOPES) - {one.pattern for one in demo.POLICIES} - known)
+    lines += [f"  {name:<22} none: four questions wait for an answer" for name in open_scopes]
+    return "\n".join(lines)
 
 
 def _last_plan(scopes: list[Scope]) -> Plan | None:
@@ -79,29 +88,54 @@ def _last_plan(scopes: list[Scope]) -> Plan | None:
 
 
 def _planned(scopes: list[Scope]) -> Plan:
-    """An earlier week's plan, four merges of which were applied and used, and the plan that waits today."""
-    earlier = planner.plan(scopes=scopes, pattern="*", by="demo", trigger="command")
-    for merge in demo.EARLIER_MERGES:
-        operation = _merging(earlier, merge)
-        runner.apply(operation=operation, by="olga")
-        scope = Scope.objects.get(name=merge.scope)
-        retrieval.search(scope=scope, query=merge.query, k=5, call_site="search")
+    """The plan that waits today, after an earlier week when there was none in this store."""
+    if not Operation.objects.filter(scope__in=scopes, status=State.APPLIED).exists():
+        _earlier_week(scopes)
     return planner.plan(scopes=scopes, pattern="*", by="demo", trigger="command")
 
 
-def _merging(plan: Plan, merge: demo.EarlierMerge) -> Operation:
-    """The plan's operation that merges exactly these rows. Raises LookupError when the planner proposed none."""
-    ids = set(
-        Observation.objects.filter(scope__name=merge.scope, external_id__in=merge.sources).values_list("pk", flat=True)
-    )
-    for operation in Operation.objects.filter(plan_items__plan=plan, kind=Kind.MERGE, scope__name=merge.scope):
+def _earlier_week(scopes: list[Scope]) -> None:
+    """What agents were told, a plan, what people made of it, and a question that is still open."""
+    for name, query in demo.READS:
+        _read(name, query)
+    earlier = planner.plan(scopes=scopes, pattern="*", by="demo", trigger="command")
+    for merge in demo.EARLIER_MERGES:
+        _apply(_operation(earlier, Kind.MERGE, merge.scope, merge.sources))
+        _read(merge.scope, merge.query)
+    _decide(earlier, Kind.SUPERSEDE, demo.LESSON, review.Decision(many_valued=True))
+    _decide(earlier, Kind.PRUNE, demo.PRUNED, review.Decision())
+    name, subject, other = demo.ALIAS
+    request_alias(scope=Scope.objects.get(name=name), subject=subject, name=other, by="bela")
+
+
+def _read(scope: str, query: str) -> None:
+    retrieval.search(scope=Scope.objects.get(name=scope), query=query, k=5, call_site="search")
+
+
+def _decide(plan: Plan, kind: Kind, deed: demo.Deed, decision: review.Decision) -> None:
+    operation = _operation(plan, kind, deed.scope, deed.sources)
+    _apply(review.approve(operation=operation, by="ana", decision=decision, reason=deed.reason))
+
+
+def _apply(operation: Operation) -> None:
+    """Raises LookupError when it was not applied: the demo's rows are not what they were written to be."""
+    result = runner.apply(operation=operation, by="olga")
+    if result.outcome is not runner.Outcome.APPLIED:
+        raise LookupError(f"The demo's {operation.kind} was not applied: {result.sentence}")
+
+
+def _operation(plan: Plan, kind: Kind, scope: str, sources: tuple[str, ...]) -> Operation:
+    """The plan's operation of a kind on exactly these rows. Raises LookupError when the planner proposed none."""
+    rows = Observation.objects.filter(scope__name=scope, external_id__in=sources)
+    ids = set(rows.values_list("pk", flat=True))
+    for operation in Operation.objects.filter(plan_items__plan=plan, kind=kind, scope__name=scope):
         if set(operation.sources.values_list("observation_id", flat=True)) == ids:
             return operation
-    raise LookupError(f"The planner did not propose the demo's merge of {', '.join(merge.sources)}.")
+    raise LookupError(f"The planner did not propose the demo's {kind} of {', '.join(sources)}.")
 
 
 def _people(home: Path | None) -> str:
-    """Two reviewers and an operator, made once; their passwords are made up here and kept only in the data folder."""
+    """Everybody, made once; their passwords are made up here and kept only in the data folder."""
     known = set(User.objects.filter(username__in=[name for name, *_ in PEOPLE]).values_list("username", flat=True))
     kept = home / "logins.txt" if home else None
     if len(known) == len(PEOPLE) and kept and kept.exists():

@@ -13,7 +13,7 @@ from memory_site.demo.loading import load
 class Command(BaseCommand):
     """One call: loads what is missing and prints the logins."""
 
-    help = "Loads the demo's memory, its reviewers and operator, and makes a plan. Doing it again adds nothing."
+    help = "Loads the demo's memory, people and policies, and makes a plan. Doing it again adds nothing."
 
     def handle(self, *args: object, **options: object) -> None:
         """Writes into the store of DATABASE_URL, or the embedded one."""
@@ -23,5 +23,6 @@ class Command(BaseCommand):
             f"{loaded.observations} observations and {loaded.episodes} episodes in four scopes ({loaded.added} new); "
             f"{loaded.plan} waits for review."
         )
+        self.stdout.write(loaded.policies)
         if not home:
             self.stdout.write(loaded.logins)
