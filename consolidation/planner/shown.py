@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Final
 
 from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 
@@ -12,6 +14,8 @@ from consolidation.models import Operation, OperationSource, Plan
 from consolidation.operations import Approval, Json, Kind, State, obs
 from consolidation.operations import plan as plan_label
 from consolidation.rendering import PrintedOperation, PrintedPlan, PrintedSource
+
+_WAITING: Final = re.compile(r" \d+ groups of episodes wait\.$")
 
 
 def printed(plan: Plan, *, operations: Sequence[Operation] | None = None) -> PrintedPlan:
@@ -35,7 +39,8 @@ def notes(plan: Plan) -> dict[Kind, str]:
     found: dict[Kind, list[str]] = {}
     for item in plan.failures:
         if item.get("step"):
-            found.setdefault(Kind(item["step"]), []).append(item["error"].partition(": ")[2])
+            said = item["error"].partition(": ")[2]
+            found.setdefault(Kind(item["step"]), []).append(_WAITING.sub("", said))  # counts differ from scope to scope
     off = _off_everywhere(plan)
     for kind in off:
         found.setdefault(kind, []).insert(0, "off by policy")
