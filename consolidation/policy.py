@@ -111,7 +111,6 @@ class Policy:
     compact_after_days: int = 30  # episodes younger than this stay as they are
     # Decay
     archive_below: float = 0.10  # strength under which a row is archived: 3.3 half-lives
-    decay_floor: float = 0.05  # a row's rank never falls below this share
     # People
     review_budget: int | None = 50  # items a day that a scope may ask people about; None: no limit
     blast_share: float = 0.10  # share of a scope that one plan may touch without a second confirmation
@@ -195,7 +194,6 @@ RANGES: Final[dict[str, tuple[float, float]]] = {
     "max_compression": (1.0, 10.0),
     "compact_after_days": (1, 36_500),
     "archive_below": (0.0, 0.5),
-    "decay_floor": (0.0, 0.5),
     "review_budget": (1, 100_000),
     "blast_share": (0.0, 1.0),
     "blast_floor": (0, 1_000_000),
@@ -203,7 +201,7 @@ RANGES: Final[dict[str, tuple[float, float]]] = {
     "grace_days": (1, 3_650),
 }
 _NUMBERS: Final = frozenset(
-    {"confidence_cap", "blast_share", "promoted_confidence", "max_compression", "archive_below", "decay_floor"}
+    {"confidence_cap", "blast_share", "promoted_confidence", "max_compression", "archive_below"}
 )
 _OPTIONAL: Final = frozenset({"t_merge", "review_budget"})
 _FLAGS: Final = frozenset({"merge", "promote", "compact", "archive", "prune", "unattended"})

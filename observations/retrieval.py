@@ -44,7 +44,7 @@ _WORDS_COUNT: Final = 0.35
 # What a row loses of its score as its strength goes from 1 to 0, where somebody reads. A claim that is compared with
 # stored ones is compared by relevance alone: what it repeats or replaces is mostly old. Measured in decision 0010.
 _FADES: Final[Mapping[str, float]] = {"context": 0.1, "search": 0.1}
-_FLOOR: Final = 0.05  # strength never counts less; a policy's `decay_floor` has the same default, a layer above
+_FLOOR: Final = 0.05  # strength never counts less: a faded row is ranked lower, never lost
 
 
 class Why(StrEnum):

@@ -98,7 +98,6 @@ GROUPS: Final = (
         "A record's strength halves with each half-life of its kind; preferences and identity never fade.",
         {
             "archive_below": Words("Strength below which a record is archived", "0.1 is 3.3 half-lives."),
-            "decay_floor": Words("Lowest share of its rank", "A faded record is ranked lower, never below this share."),
         },
     ),
     Group(

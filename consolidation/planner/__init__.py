@@ -178,8 +178,23 @@ def _planned(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass
 
 
 def _leaving(one: _Pass, policy: Rules, now: datetime, taken: frozenset[int]) -> list[Proposal]:
-    """What has faded, is past its retention or is used up; an approved prune stays as it was approved."""
+    """What is past its retention, used up or faded; an approved prune stays as it was approved.
+
+    Retention comes before fading, or a faded row would never be asked about; what people refused takes no row.
+    """
     scope_id, reserved = one.scope.pk, one.settled.reserved
+    old = reading.prunable(scope_id=scope_id, policy=policy, now=now)
+    gone = fading.decayed(scope_id=scope_id, policy=policy, now=now)
+    prunes = prune_proposals(
+        [row for row in old.aged if row.id not in reserved],
+        old.spent,
+        policy=policy,
+        now=now,
+        decayed=[row for row in gone if row.id not in reserved],
+        protected=old.protected,
+        taken=taken,
+    )
+    standing = [proposal for proposal in prunes if proposal.appliable and proposal.id not in one.settled.refused]
     faded = fading.fading(scope_id=scope_id, policy=policy, now=now)
     archives = archive_proposals(
         [row for row in faded.rows if row.id not in reserved],
@@ -187,13 +202,10 @@ def _leaving(one: _Pass, policy: Rules, now: datetime, taken: frozenset[int]) ->
         now=now,
         used_since=faded.last_used,
         protected=faded.protected,
-        taken=taken,
+        taken=taken.union(*(proposal.sources for proposal in standing)),
     )
-    taken = taken.union(*(proposal.sources for proposal in archives if proposal.appliable))
-    old = reading.prunable(scope_id=scope_id, policy=policy, now=now)
-    left = [row for row in old.aged if row.id not in reserved]
-    prunes = prune_proposals(left, old.spent, policy=policy, now=now, protected=old.protected, taken=taken)
-    one.rows |= _versions([*faded.rows, *old.aged, *(source for row in old.spent for source in row.sources)])
+    sources = (source for row in old.spent for source in row.sources)
+    one.rows |= _versions([*faded.rows, *gone, *old.aged, *sources])
     return [*archives, *prunes]
 
 

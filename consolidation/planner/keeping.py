@@ -42,6 +42,7 @@ class Settled:
     rejected: Mapping[Kind, frozenset[Pair]]  # pairs of refused operations that nothing changed about
     reserved: frozenset[int]  # rows of approved operations that wait to be applied
     reserved_turns: frozenset[int] = frozenset()  # episodes of such operations
+    refused: frozenset[str] = frozenset()  # ids of refused operations: proposed again, they are not asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def settled(*, scope_id: int, policy_hash: str, now: datetime) -> Settled:
     rejected: defaultdict[Kind, set[Pair]] = defaultdict(set)
     reserved: set[int] = set()
     turns: set[int] = set()
+    refused_ids: set[str] = set()
     decided = list(_latest(scope_id).filter(status__in=(State.REJECTED, State.UNDONE, State.APPROVED)))
     sources = _sources(decided)
     carried = _carried(scope_id)
@@ -78,13 +80,15 @@ def settled(*, scope_id: int, policy_hash: str, now: datetime) -> Settled:
         ):
             continue
         ids = sorted(row.row_id for row in rows)
+        if refused:
+            refused_ids.add(operation.op_id)
         if refused and operation.kind in review.TELLS_APART:
             standing = sorted({carried.get(pk, pk) for pk in ids})
             rejected[Kind(operation.kind)].update(combinations(standing, 2))
         elif not refused and not review.expired(operation, now=now):
             (turns if operation.kind in OF_EPISODES else reserved).update(ids)
     pairs_of = {kind: frozenset(pairs) for kind, pairs in rejected.items()}
-    return Settled(pairs_of, frozenset(reserved), frozenset(turns))
+    return Settled(pairs_of, frozenset(reserved), frozenset(turns), frozenset(refused_ids))
 
 
 # A row that was merged with repeats of itself lives on in the merged row, word for word and with the same key.

@@ -86,11 +86,6 @@ def test_the_policy_says_below_what_strength() -> None:
     assert archives(aged(1, 30_000), policy=Policy(archive=True, archive_below=0.0)) == ()
 
 
-def test_the_floor_of_the_rank_keeps_no_row_for_good() -> None:
-    """A policy whose floor is over its threshold still archives: the floor is about rank."""
-    assert archives(aged(1, 24), policy=Policy(archive=True, decay_floor=0.5)) != ()
-
-
 def test_a_users_own_word_never_decays_out() -> None:
     """R47, C10: nor a row that carries one under another's name."""
     assert archives(aged(1, 5_000, stated_by=StatedBy.USER)) == ()

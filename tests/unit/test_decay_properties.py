@@ -36,7 +36,6 @@ def policies(draw: st.DrawFn) -> Policy:
         keep_days=draw(st.sampled_from([0, 0, 30, 500])),
         retention=tuple(draw(st.lists(rules, max_size=4))),
         archive_below=draw(st.sampled_from([0.0, 0.02, 0.10, 0.5])),
-        decay_floor=draw(st.sampled_from([0.0, 0.05, 0.5])),
     )
 
 

@@ -97,7 +97,6 @@ CHANGED: dict[str, Json] = {
     "max_compression": 5.0,
     "compact_after_days": 60,
     "archive_below": 0.2,
-    "decay_floor": 0.1,
     "review_budget": None,
     "blast_share": 0.2,
     "blast_floor": 5,

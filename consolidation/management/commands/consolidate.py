@@ -17,7 +17,7 @@ from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
 from consolidation import aliases, measures, planner, review, rollout, runner
-from consolidation.management import printing, setup
+from consolidation.management import policies, printing, setup
 from consolidation.management.failing import Incomplete, OneSentence
 from consolidation.models import Operation, Plan
 from consolidation.operations import Prefix, number_of, visible
@@ -210,6 +210,9 @@ class Command(OneSentence):
     def _setup(self, options: dict[str, Any]) -> None:
         self._say(setup.run(options))
 
+    def _policy(self, options: dict[str, Any]) -> None:
+        self._say(policies.run(options))
+
     # --- printing ---------------------------------------------------------------------------------------------------
 
     def _say(self, text: str) -> None:
@@ -324,6 +327,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
         "Answer what may be merged, what never, what must be kept, and when to plan.",
         setup.arguments,
     ),
+    "policy": ("Show the policy of a scope or pattern, and set fields of it.", policies.arguments),
     "explain": ("Show one operation whole: sources, signals, decision, history.", _explaining),
     "stats": ("Show how large memory is, what repeats in it, and what was done.", _measuring),
     "approve": ("Approve one operation as it is shown; applying it is another step.", _approving),
