@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -276,3 +277,10 @@ def test_a_merged_created_at_is_the_earliest_2020_of_2020_and_2024(within: Scope
     assert (derived.created_at, derived.created_at.year) == (early, 2020)
     assert Embedding.objects.filter(observation=derived, active=True).exists()
     assert np.isfinite(derived.confidence)
+
+
+def test_these_tests_reach_this_machine_only() -> None:
+    """R109: offline: what tries to leave it is stopped, and the servers of the suite are still there."""
+    with pytest.raises(engine.Offline):
+        socket.create_connection(("192.0.2.1", 443), timeout=1)
+    assert not Observation.objects.exists()
