@@ -7,17 +7,18 @@ Planning runs only where a schedule was enabled or a person asked. A schedule ne
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from celery import Task, shared_task
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection
+from django.db.models import Count, Max
 
 from consolidation import invariants, planner, rollout, runner, triggering
-from consolidation.models import Pause, Plan, Policy
+from consolidation.models import Calibration, Pause, Plan, Policy
 from consolidation.operations import plan as plan_label
 from consolidation.review import Refused
 from consolidation.runner import Outcome
@@ -100,39 +101,67 @@ def _planned(scope: Scope, window: str) -> bool:
 
 # Every change of memory adds a row or raises a version by one and nothing is ever deleted, so these counts grow with
 # each change that becomes visible, in whatever order the writers commit. A sequence or a time would miss a late commit
-# (M2).
+# (M2). What may be taken back counts again when it is. A refusal changes no row, but what waited for it may follow.
 _STANDING = """
-SELECT o.scope_id, o.rows, o.versions, coalesce(e.vectors, 0) FROM (SELECT scope_id, count(*) AS rows, sum(version) AS
-versions FROM observations_observation WHERE %(scope)s::bigint IS NULL OR scope_id = %(scope)s GROUP BY scope_id) o LEFT
-JOIN (SELECT scope_id, count(*) AS vectors FROM observations_embedding WHERE vector IS NOT NULL AND (%(scope)s::bigint
-IS NULL OR scope_id = %(scope)s) GROUP BY scope_id) e USING (scope_id)
+SELECT scope_id, name, figure
+FROM (SELECT scope_id, count(*) AS n, sum(version) AS v FROM observations_observation {where} GROUP BY scope_id) o,
+  LATERAL (VALUES ('rows', n), ('versions', v)) AS f (name, figure)
+UNION ALL SELECT scope_id, name, figure
+FROM (SELECT scope_id, count(*) AS n, sum(version) AS v FROM observations_episode {where} GROUP BY scope_id) e,
+  LATERAL (VALUES ('episodes', n), ('episode versions', v)) AS f (name, figure)
+UNION ALL SELECT scope_id, 'vectors', count(vector) FROM observations_embedding {where} GROUP BY scope_id
+UNION ALL SELECT scope_id, 'given keys',
+  count(*) FILTER (WHERE state IN ('given', 'withdrawn')) + count(*) FILTER (WHERE state = 'withdrawn')
+  FROM observations_givenkey {where} GROUP BY scope_id
+UNION ALL SELECT scope_id, 'aliases', count(*) + count(removed_at) FROM consolidation_alias {where} GROUP BY scope_id
+UNION ALL SELECT scope_id, 'lessons', count(*) + count(withdrawn_at) FROM consolidation_cardinality {where}
+  GROUP BY scope_id
+UNION ALL SELECT scope_id, 'refusals', count(*) FILTER (WHERE status IN ('rejected', 'distinct'))
+  FROM consolidation_operation {where} GROUP BY scope_id
 """
+_FIGURES: Final = (
+    *("rows", "versions", "episodes", "episode versions", "vectors", "given keys", "aliases", "lessons", "refusals"),
+)
 
 
 def standing(*, scope_id: int | None = None) -> dict[int, Seen]:
-    """How every scope with memory (or one) stands now: figures that differ after any change a planner could see. Two
+    """How every scope with memory (or one) stands now: figures that differ after any change a planner could see. Three
     queries.
     """
-    policies = Policy.objects.order_by("-updated_at").values_list("updated_at", flat=True)
-    newest = int(policies[0].timestamp() * 1_000_000) if policies else 0
-    with connection.cursor() as cursor:
-        cursor.execute(_STANDING, {"scope": scope_id})
-        rows = cursor.fetchall()
-    return {
-        scope: {"rows": n, "versions": int(versions), "vectors": vectors, "policies": len(policies), "policy": newest}
-        for scope, n, versions, vectors in rows
+    policies = Policy.objects.aggregate(policies=Count("pk"), policy=Max("updated_at"))
+    calibrations = Calibration.objects.aggregate(calibrations=Count("pk"), enabled=Count("enabled_at"))
+    everywhere = {
+        **calibrations,
+        "policies": policies["policies"],
+        "policy": int(policies["policy"].timestamp() * 1_000_000) if policies["policy"] else 0,
     }
+    found: defaultdict[int, dict[str, int]] = defaultdict(lambda: {**dict.fromkeys(_FIGURES, 0), **everywhere})
+    with connection.cursor() as cursor:
+        where = "" if scope_id is None else "WHERE scope_id = %(scope)s"
+        cursor.execute(_STANDING.format(where=where), {"scope": scope_id})
+        for scope, name, figure in cursor.fetchall():
+            found[scope][name] = int(figure)
+    return {scope: figures for scope, figures in found.items() if figures["rows"] or figures["episodes"]}
 
 
 def changed_scopes(*, older_than: timedelta) -> list[int]:
-    """Ids of the scopes that moved since their last scheduled plan, had none, or had it longer ago than that. Five
-    queries.
+    """Ids of the scopes that moved since their last scheduled plan, had none, or had it longer ago than that; and those
+    whose last one was not carried to the end, or held questions back on another day. Six queries.
     """
-    since = database_now() - older_than
+    now = database_now()
+    since, midnight = now - older_than, now.replace(hour=0, minute=0, second=0, microsecond=0)
     plans = Plan.objects.filter(trigger=SCHEDULE, created_at__gt=since).exclude(state=Plan.State.FAILED)
-    last = dict(plans.order_by("pattern", "-id").distinct("pattern").values_list("pattern", f"figures__{SEEN}"))
+    newest = plans.order_by("pattern", "-id").distinct("pattern")
+    last = {plan.pattern: plan.figures.get(SEEN) for plan in newest if not _unfinished(plan, midnight)}
     names = dict(Scope.objects.values_list("pk", "name"))
     return [pk for pk, seen in standing().items() if last.get(names[pk]) != seen]
+
+
+def _unfinished(plan: Plan, midnight: datetime) -> bool:
+    """Whether a plan left something to the next one, though nothing changes: a step that failed, or questions over the
+    budget of a day (of UTC) that is over.
+    """
+    return plan.state == Plan.State.PARTIAL or (bool(plan.figures.get("held_back")) and plan.created_at < midnight)
 
 
 # --- applying -------------------------------------------------------------------------------------------------------
