@@ -68,6 +68,16 @@ def test_episodes_of_one_day_meet_and_a_second_later_is_another_group() -> None:
     assert [[turn.id for turn in group.episodes] for group in groups] == [[1, 2], [3, 4]]
 
 
+def test_of_fifty_thousand_records_a_twelfth_of_the_pairs_is_looked_at() -> None:
+    """R37: 1.25 billion pairs; the pass says how many it compared."""
+    n = 50_000
+    drawn = np.random.default_rng(5).standard_normal((n, 32)).astype(np.float32)
+    vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    made = columns(n, vectors=vectors, keys={"subject": (np.arange(n) // 100 + 1).tolist()})
+    found = candidates.pairs(made, t_candidate=0.9)
+    assert n < found.compared < n * (n - 1) // 2 / 12
+
+
 def test_blocks_hold_2_to_200_rows() -> None:
     """R39 (N): also by the policy, which may only ask for smaller ones."""
     made = columns(401, keys={"subject": [7] * 200 + [8] * 200 + [9]})
