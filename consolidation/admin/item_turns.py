@@ -23,6 +23,7 @@ OUTCOMES: Final[Mapping[str, Chip]] = {
     Outcome.PARTIAL: Chip("partly worked", "wait"),
     Outcome.FAILURE: Chip("failed", "bad"),
 }
+TURNS_SHOWN: Final = 200  # of one compaction; no policy's limit comes near it unless somebody raised it
 LONGEST: Final = 4_000  # characters of an episode that is shown whole; of a longer one the marked part
 
 
@@ -90,6 +91,8 @@ class Summary:
 
     text: Text | None  # None: no summary was written
     turns: tuple[Turn, ...]  # in order of time
+    more: int  # episodes that are not shown
+    episodes: int
     ratio: str
     size: str  # characters before and after
     specifics: int  # distinct numbers, dates, identifiers and names of the episodes
@@ -163,14 +166,16 @@ def summary(operation: Operation, turns: Mapping[int, Episode], asked: Asked | N
     """What a compaction would write, and what would be lost with it; None for other kinds. No query."""
     if operation.kind != Kind.COMPACT:
         return None
-    signals = operation.signals
+    signals, shown = operation.signals, list(turns.values())[:TURNS_SHOWN]
     gone: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for place in _entries(signals.get("lost_at")):
         gone[place.episode].append((place.start, place.end))
     added = [(place.start, place.end) for place in _entries(signals.get("invented_at"))]
     return Summary(
         text=_summary_text(operation, turns, added),
-        turns=tuple(_turn(row, gone.get(row.pk, ()), "marked: what the summary loses") for row in turns.values()),
+        turns=tuple(_turn(row, gone.get(row.pk, ()), "marked: what the summary loses") for row in shown),
+        more=len(turns) - len(shown),
+        episodes=len(turns),
         ratio=f"{len(turns)}:1",
         size=_size(signals.get("characters")),
         specifics=_number(signals.get("specifics")),

@@ -235,6 +235,17 @@ def test_a_compaction_over_the_limit_shows_its_episodes_without_a_summary(mine: 
     assert "Turn 2" in shown
 
 
+def test_more_episodes_than_a_page_can_show_are_counted(
+    mine: Engine, ana: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing vanishes unseen."""
+    monkeypatch.setattr("consolidation.admin.item_turns.TURNS_SHOWN", 3)
+    summary = item(ana, mine.compact).summary
+    assert summary is not None
+    assert (len(summary.turns), summary.more, summary.episodes) == (3, 1, 4)
+    assert "and 1 more episodes" in page(ana, mine.compact)
+
+
 # --- aliases and archives -------------------------------------------------------------------------------------------
 
 

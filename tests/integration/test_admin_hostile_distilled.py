@@ -6,7 +6,7 @@ import html
 import re
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -158,3 +158,46 @@ def test_the_model_page_shows_no_word_of_a_question_or_an_answer(root: Client) -
     assert "canary" not in page
     assert "unusable" in page
     assert MODEL not in page  # the configured model is named, not the one of a call
+
+
+def test_looking_at_the_engine_changes_nothing(root: Client) -> None:
+    """O3: every page asked for twice; the second time no row of ours changes."""
+    addresses = list(pages("plain").values())
+
+    def changes() -> list[tuple[object, ...]]:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_xact_user_tables"
+                " WHERE relname ~ '^(observations|consolidation|django_admin)' ORDER BY 1"
+            )
+            return list(cursor.fetchall())
+
+    for address in addresses:
+        root.get(address)
+    before = changes()
+    for address in addresses:
+        root.get(address)
+    assert changes() == before
+
+
+def test_nothing_is_asked_or_withdrawn_without_the_forms_own_token() -> None:
+    """ASVS 3.5.1: a form of another site, posted by a signed-in browser."""
+    mine = engine()
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(person("root", superuser=True), backend="django.contrib.auth.backends.ModelBackend")
+    for address in (
+        reverse("admin:consolidation_alias_new"),
+        reverse("admin:observations_observation_key", args=[mine.given.pk]),
+    ):
+        assert client.post(address, {"observation": mine.given.pk, "name": "x"}).status_code == 403
+
+
+def test_what_is_drawn_has_no_style_of_its_own(root: Client) -> None:
+    """Rules of INTEGRITY 4: pictures are SVG with attributes and classes, under the same strict policy."""
+    mine = engine()
+    for operation in (mine.supersede, mine.archive):
+        answer = root.get(item_url(operation))
+        page = answer.content.decode()
+        assert "<svg" in page
+        assert "style=" not in page
+        assert "unsafe" not in answer["Content-Security-Policy"]
