@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +17,11 @@ from consolidation.models import Operation, Plan, Policy
 from consolidation.operations import Kind
 from consolidation.runner import Outcome, Result
 from observations import outbox, spending, store
-from observations.embedding import HASHING
+from observations.embedding import HASHING, embedder
 from observations.llm import Request
+from observations.minhash import stored_bands
 from observations.models import Episode, Observation, Scope, Use, database_now
+from observations.normalise import normalised
 from observations.records import Outcome as Ending
 from observations.records import StatedBy
 from tests.acceptance.acting import apply
@@ -82,6 +85,20 @@ def merged(within: Scope, name: str, *, stated_by: StatedBy = StatedBy.AGENT) ->
     return rows, Observation.objects.get(pk=derived)
 
 
+def put_bands(within: Scope) -> None:
+    """The MinHash bands of a scope's observations, as a worker computes them."""
+    model = embedder("hashing")
+    rows = list(Observation.objects.filter(scope=within).order_by("pk"))
+    texts = [row.text or "" for row in rows]
+    with transaction.atomic():
+        store.put_embeddings(
+            profile=model.profile,
+            rows=[(within.pk, row.pk) for row in rows],
+            vectors=model.embed(texts),
+            bands=stored_bands([normalised(text) for text in texts]),
+        )
+
+
 EVERY_KIND = {
     "compact": True,
     "compact_after_days": 1,
@@ -142,8 +159,6 @@ def summary(*sentences: str, labels: Sequence[int] | None = None) -> dict[str, A
 
 def echoing(request: Request) -> dict[str, Any]:
     """A summary that keeps every word: the texts of the question, one after the other."""
-    import json
-
     lines = [json.loads(line) for line in request.text.splitlines() if line.startswith('{"label"')]
     return {"sentences": [{"text": line["text"], "episodes": [line["label"]]} for line in lines]}
 
@@ -155,8 +170,6 @@ def compacting(said: Any) -> ScriptedCompleter:
 
 def seeing_the_train(request: Request) -> dict[str, Any]:
     """What a model says that reads the episodes: the fact, with those that hold its words."""
-    import json
-
     lines = [json.loads(line) for line in request.text.splitlines() if line.startswith('{"label"')]
     labels = [line["label"] for line in lines if WORDS in line["text"]]
     return {"facts": [fact(labels)] if labels else []}
@@ -248,12 +261,6 @@ def everything() -> dict[str, object]:
 def moments_of(*years: int) -> list[datetime]:
     """New year's noon of these years."""
     return [datetime(year, 1, 1, 12, tzinfo=UTC) for year in years]
-
-
-def let_go(row: Observation) -> None:
-    """Raise a row's version by a change of its period: what was planned about it is stale."""
-    with transaction.atomic():
-        store.set_validity(scope_id=row.scope_id, periods={row.pk: (LONG_AGO, None)})
 
 
 # --- no worker, no network ------------------------------------------------------------------------------------------

@@ -193,18 +193,23 @@ def test_a_promotion_keeps_all_episodes(within: Scope) -> None:
 
 
 def test_no_block_crosses_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R106: what is blocked, clustered and grouped is looked at while it happens, in three scopes that say the same."""
+    """R106: what is blocked, clustered and grouped is looked at while it happens, in three scopes that say the same: by
+    text, by subject, by sixteen MinHash bands and by neighbours, as in a scope that is too large for an exact pass.
+    """
     names = ("team-a/ana", "team-a/ana/second", "team-b/bo")
     for name in names:
         engine.alike(scope(name)), engine.contradiction(scope(name)), engine.weeks(scope(name))
+        engine.put_bands(scope(name))
     Policy.objects.create(pattern="*", body={"compact": True, "compact_after_days": 1})
     rows = dict(Observation.objects.values_list("pk", "scope_id"))
     blocks: list[set[int]] = []
+    keyed: list[str] = []
     real_blocks, real_clusters, real_groups = candidates.blocks, promote.clusters, grouping.groups
 
     def blocks_of(*, keys: candidates.Ints, columns: candidates.Columns, cap: int = 200) -> candidates.Blocks:
         found = real_blocks(keys=keys, columns=columns, cap=cap)
         blocks.extend({rows[pk] for pk in columns.ids[block].tolist()} for block in found)
+        keyed.extend(["block"] * bool(len(found.sizes)))
         return found
 
     def clusters_of(**given: object) -> promote.Found:
@@ -217,10 +222,12 @@ def test_no_block_crosses_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
         blocks.extend({turn.scope_id for turn in group.episodes} for group in found)
         return found
 
+    monkeypatch.setattr(candidates, "EXACT_ROWS", 1)
     monkeypatch.setattr(candidates, "blocks", blocks_of)
     monkeypatch.setattr(promote, "clusters", clusters_of)
     monkeypatch.setattr("consolidation.compact.groups", groups_of)
     made = engine.plan(completer=engine.whole_model())
+    assert len(keyed) == 3 * (1 + 1 + candidates.BANDS), "text, subject and every band made blocks in every scope"
     assert {frozenset(block) for block in blocks} == {frozenset({scope(name).pk}) for name in names}
     assert {operation.kind for operation in engine.items(made)} >= {Kind.MERGE, Kind.PROMOTE, Kind.COMPACT}
     assert not OperationSource.objects.exclude(operation__scope=F("scope")).exists()

@@ -17,10 +17,14 @@ from consolidation.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "docs/requirements.md").read_text(encoding="utf-8")
-WANTED = [*(f"R{number}" for number in range(25, 119)), *(f"E{number}" for number in range(1, 11))]
+WANTED = [
+    *(f"R{number}" for number in range(25, 119)),
+    *(f"E{number}" for number in range(1, 11)),
+    *(f"C{number}" for number in range(6, 14)),
+]
 NAMED = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 ROW = re.compile(
-    r"^\| (?P<name>[RE]\d+)(?: \((?P<marks>[TNFV, ]+)\))? \| (?P<asks>[^|]+) \| (?P<where>[^|]+) \|$", re.M
+    r"^\| (?P<name>[REC]\d+)(?: \((?P<marks>[TNFV, ]+)\))? \| (?P<asks>[^|]+) \| (?P<where>[^|]+) \|$", re.M
 )
 NOT_BUILT = "not built yet"
 MARKS = {  # as the mission sets them: (T) a test must prove it, (N) a fixed number, (F) a failure mode, (V) a verb
