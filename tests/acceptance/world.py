@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from consolidation import invariants, review, runner
 from consolidation.models import Operation
-from consolidation.operations import Approval, Kind
+from consolidation.operations import Approval, Json, Kind
 from observations import store
 from observations.models import Episode, Observation
 from observations.records import Turn
@@ -189,7 +189,11 @@ def turns(count: int = 3) -> list[Episode]:
 def promote() -> int:
     """A fact that three episodes agree on."""
     episodes = turns()
-    product = {"discriminator": "d.0", "support": [[turn.pk, 7, 26] for turn in episodes], "confidence": 0.6}
+    product: dict[str, Json] = {
+        "discriminator": "d.0",
+        "support": [[turn.pk, 7, 26] for turn in episodes],
+        "confidence": 0.6,
+    }
     return propose(Kind.PROMOTE, episodes, product=product, text="The relay is restarted daily", key=KEY).pk
 
 
