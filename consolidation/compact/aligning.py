@@ -85,21 +85,20 @@ class Alignment:
         self.to[there], self.back[here] = here, there
 
     def _pass(self, least: int) -> None:
-        left = list(_open(self.there, self.to, 0))
-        right = list(_open(self.here, self.back, 1))
+        left, there = _open(self.there, self.to, -1)
+        right, here = _open(self.here, self.back, -2)
         matcher: SequenceMatcher[Key] = SequenceMatcher(None, left, right, autojunk=False)
-        edges = [_shifted(self.there), _shifted(self.here)]
         waiting = [(0, len(left), 0, len(right))]
         while waiting:
             low, high, start, end = waiting.pop()
-            self._work += (high - low) * max(1.0, self._each * (end - start) / len(right))
+            self._work += (high - low) * max(1.0, self._each * (end - start) / max(1, len(right)))
             if not self.complete:
                 return
             found = matcher.find_longest_match(low, high, start, end)
             if found.size < least:
                 continue
             for step in range(found.size):
-                self._match(edges[0][found.a + step], edges[1][found.b + step])
+                self._match(there[found.a + step], here[found.b + step])
             waiting.append((low, found.a, start, found.b))
             waiting.append((found.a + found.size, high, found.b + found.size, end))
 
@@ -161,15 +160,15 @@ class Alignment:
                 yield range(taken[-1] + 1, sentence.last)
 
 
-def _open(stream: Stream, taken: dict[int, int], side: int) -> Iterator[Key]:
-    """The keys that are not aligned, with something that matches nothing between sentences."""
-    blank = -1 - side
+def _open(stream: Stream, taken: dict[int, int], blank: Key) -> tuple[list[Key], list[int]]:
+    """What is not aligned yet: keys with the place of each, and a blank for what is, and between sentences."""
+    keys: list[Key] = []
+    places: list[int] = []
     for sentence in stream.sentences:
-        for at in range(sentence.first, sentence.last):
-            yield blank if at in taken else stream.keys[at]
-        yield blank
-
-
-def _shifted(stream: Stream) -> list[int]:
-    """The place behind each key of `_open`; an end of a sentence is never asked for."""
-    return [at for each in stream.sentences for at in (*range(each.first, each.last), -1)]
+        inside = range(sentence.first, sentence.last)
+        if all(at in taken for at in inside):
+            continue
+        keys.extend(blank if at in taken else stream.keys[at] for at in inside)
+        keys.append(blank)
+        places.extend((*inside, -1))
+    return keys, places

@@ -79,15 +79,16 @@ def coverage(
     """
     said = [read(source) for source in sources]
     told = read(summary)
-    gone = tuple(_gone(said, told))
     copies = cuts(said, told)
-    lost = sorted({*gone, *_cut(copies.lost, said, gone)}, key=lambda each: (each.source, each.start, each.end))
+    lost = sorted(
+        {*_gone(said, told), *_cut(copies.lost, said, told)}, key=lambda each: (each.source, each.start, each.end)
+    )
     given = frozenset[str]().union(
         *(text.gives for text in said), *(read(text).gives for text in (*known, *speakers) if text)
     )
     return Coverage(
         specifics=len({need for text in said for each in _kept(text) for need in each.needs}),
-        lost=tuple(lost),
+        lost=tuple(sorted(lost, key=lambda each: (each.source, each.start, each.end))),
         invented=tuple(_invented(told, given, copies.gained)),
         unmentioned=_unmentioned(said, told),
         unnamed=tuple(_unnamed(said, told, speakers)),
@@ -108,18 +109,27 @@ def _gone(said: Sequence[Text], told: Text) -> Iterator[Lost]:
     """Specifics that are nowhere in the summary, once per source."""
     for at, text in enumerate(said):
         listed: set[tuple[str, ...]] = set()
-        for specific in _kept(text):
-            if specific.needs not in listed and not told.gives.issuperset(specific.needs):
+        for specific in _missing(text, told):
+            if specific.needs not in listed:
                 listed.add(specific.needs)
                 yield Lost(at, *text.place(specific), specific.sort, cut=False)
 
 
-def _cut(found: Iterable[Cut], said: Sequence[Text], gone: Iterable[Lost]) -> Iterator[Lost]:
-    """What nearly copied sentences lost, but for what is listed as gone altogether."""
-    listed = [(lost.source, range(lost.start, lost.end)) for lost in gone]
+def _missing(text: Text, told: Text) -> Iterator[Specific]:
+    return (specific for specific in _kept(text) if not told.gives.issuperset(specific.needs))
+
+
+def _cut(found: Iterable[Cut], said: Sequence[Text], told: Text) -> Iterator[Lost]:
+    """What nearly copied sentences lost, but for what is gone altogether."""
+    gone = {
+        (at, word)
+        for at, text in enumerate(said)
+        for specific in _missing(text, told)
+        for word in range(specific.first, specific.last + 1)
+    }
     for cut in found:
-        word = said[cut.source].words[cut.word]
-        if not any(cut.source == source and word.start in places for source, places in listed):
+        if (cut.source, cut.word) not in gone:
+            word = said[cut.source].words[cut.word]
             yield Lost(cut.source, word.start, word.end, cut.sort, cut=True)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from consolidation.compact.finding import Sort, Specific, firm, nearby
+from consolidation.compact.finding import Demand, Sort, Specific, firm, nearby
 from consolidation.compact.lexing import Word
 from consolidation.compact.words import (
     AMOUNTS,
@@ -34,7 +35,7 @@ Words: TypeAlias = Sequence[Word]
 Reader: TypeAlias = Callable[[Words, int], Specific | None]
 
 _FIGURE = re.compile(r"([$€£¥]?)([-+]?\d[\d.,:]*\d|[-+]?\d)(st|nd|rd|th|[a-zµ°]{0,3}|\s?[%‰€£$¥])")
-_CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?(?:[:.]\d{2})?([ap]m)?")
+_CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?(?:[:.]\d{2})?([ap]\.?m)?")
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[t ](\d\d):(\d\d))?.*")
 _DECADE = re.compile(r"'?(?:[12]\d)?\d0s")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
@@ -60,6 +61,11 @@ def _stays(read: Words, at: int) -> bool:
     return at < len(read) and not read[at].starts
 
 
+def _touches(read: Words, at: int) -> bool:
+    """Whether no more than a space stands between this word and the one before it."""
+    return _stays(read, at) and read[at].start - read[at - 1].end <= 1
+
+
 # --- days ------------------------------------------------------------------------------------------------------------
 
 
@@ -73,18 +79,17 @@ def iso_date(read: Words, at: int) -> Specific | None:
     gives = {month, day, f"{day}th", read[at].lower}
     if found[4]:
         needs.append(_time(int(found[4]), found[5], ""))
-    specific = firm(Sort.DATE, needs[0], at)
-    return Specific(specific.sort, specific.demand, tuple(needs), frozenset(gives | set(needs)), at, at)
+    return Specific(Sort.DATE, Demand.FIRM, tuple(needs), frozenset(gives | set(needs)), at, at)
 
 
 def day_of_month(read: Words, at: int) -> Specific | None:
     """'8 May', 'May 8th', 'the 8th of May' as one key, whichever comes first."""
     month = _month(read, at)
-    if month and _stays(read, at + 1) and (day := _day(read, at + 1)):
+    if month and _touches(read, at + 1) and (day := _day(read, at + 1)):
         return _dated(day, month, at, at + 1)
     day = _day(read, at)
     after = at + 1 + (_lower(read, at + 1) == "of")
-    if day and _stays(read, after) and (month := _month(read, after)):
+    if day and _touches(read, after) and (month := _month(read, after)):
         return _dated(day, month, at, after)
     return None
 
@@ -193,7 +198,7 @@ def clock(read: Words, at: int) -> Specific | None:
     found = _CLOCK.fullmatch(read[at].key)
     if found is None or int(found[1]) > 24:
         return None
-    half, last = found[3] or "", at
+    half, last = (found[3] or "").replace(".", ""), at
     if not half and _stays(read, at + 1) and _lower(read, at + 1) in _MERIDIEM:
         half, last = _MERIDIEM[_lower(read, at + 1)], at + 1
     elif not half and _lower(read, at + 1) == "o'clock":
@@ -222,6 +227,9 @@ def number(read: Words, at: int) -> Specific | None:
     """A number in digits or words with its scale, unit or currency."""
     if _DECADE.fullmatch(read[at].key):
         return firm(Sort.DATE, read[at].key, at)
+    if read[at].lower in CURRENCIES and _touches(read, at + 1):
+        counted = number(read, at + 1)  # USD 20
+        return counted and replace(counted, first=at)
     spelled = _spelled(read, at)
     if spelled is not None:
         value, last = spelled
@@ -280,7 +288,8 @@ def _unit(word: str) -> str:
 
 def _spelled(read: Words, at: int) -> tuple[str, int] | None:
     """The value and last word of the longest number in words here: 'two hundred and five'; None: there is none."""
-    if not _counts(_lower(read, at)):
+    scaled = read[at].key.isdecimal() and _lower(read, at + 1) in ("hundred", "thousand")  # 3 thousand
+    if not (scaled or _counts(_lower(read, at))):
         return None
     best: tuple[str, int] | None = None
     said = ""
@@ -313,7 +322,7 @@ def amount(read: Words, at: int) -> Specific | None:
         return nearby(Sort.NUMBER, "1", at) if said else None
     if lower == "first" and (read[at].starts or before == "at" or after == "of"):
         return nearby(Sort.NUMBER, "1st", at)
-    if lower == "second" and before in _OWNERS:
+    if lower == "second" and before in _OWNERS and after not in ("ago", "later", "earlier"):
         return firm(Sort.NUMBER, "2nd", at, gives=("second",))
     if lower in ROUGH and not _counts(lower):
         return nearby(Sort.NUMBER, lower, at)

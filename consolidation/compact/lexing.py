@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from consolidation.compact.words import ABBREVIATED, EVERYDAY, GRAMMAR
+from consolidation.guards import lexicon
 from consolidation.guards.reading import stem
 from observations.normalise import tokens
 
@@ -117,12 +118,16 @@ def _is_code(text: str, parts: list[str]) -> bool:
         return True
     if len(digits) == len(parts):  # figures alone: a range, a telephone number, 24/7, 5/8/2023
         return "/" in text or (len(parts) > 2 and not _is_date(parts)) or any(part[0] == "0" for part in parts[1:])
-    return not _is_date(parts) and any(part.isupper() and part.isalpha() for part in parts)
+    named = parts[0].isalpha() and not _is_plain(parts[0]) and parts[0].casefold() not in _BEFORE_FIGURES  # db-7
+    return not _is_date(parts) and (named or any(part.isupper() and part.isalpha() for part in parts))
+
+
+_BEFORE_FIGURES: Final = lexicon.words("mid pre post top sub under over non age ages aged early late since until")
 
 
 def _is_plain(part: str) -> bool:
     lower = part.casefold()
-    return part[:1].isupper() or lower in GRAMMAR or stem(lower) in EVERYDAY
+    return part[:1].isupper() or lower in GRAMMAR or stem(lower) in EVERYDAY or bool(_number_word(lower))
 
 
 def _is_date(parts: list[str]) -> bool:
@@ -141,11 +146,16 @@ def key(word: str) -> str:
         return "not"
     lower = _POSSESSIVE.sub("", lower)
     if lower.isalpha():
-        digits = tokens(lower)
-        return digits[0] if len(digits) == 1 else lower
+        return _number_word(lower) or lower
     if _INITIALISM.fullmatch(lower):
         return lower.replace(".", "")
     return lower.replace(",", "") if _THOUSANDS.fullmatch(lower) else lower
+
+
+def _number_word(lower: str) -> str:
+    """The digits of a number word; empty for any other word."""
+    digits = tokens(lower)
+    return digits[0] if len(digits) == 1 and digits[0][:1].isdigit() else ""
 
 
 _INITIALISM = re.compile(r"[^\W\d_]{1,2}(?:\.[^\W\d_]{1,2})+")

@@ -103,7 +103,8 @@ def _figure(read_words: Sequence[Word], at: int) -> Specific | None:
         return dated or firm(Sort.IDENTIFIER, read_words[at].text, at)
     found = (reader(read_words, at) for reader in figures.READERS)
     specific = next((each for each in found if each is not None), None)
-    if specific is not None and specific.demand is Demand.NEARBY and _has_capital(read_words[at]):
+    loose = specific is not None and specific.demand is Demand.NEARBY and specific.sort is Sort.DATE
+    if loose and _has_capital(read_words[at]):
         return None  # a word of time with a capital may be a name
     return specific
 
