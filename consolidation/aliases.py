@@ -26,20 +26,22 @@ def request_alias(*, scope: Scope, subject: str, name: str, by: str) -> Operatio
     """Ask that `subject` is compared as `name` from now on; returns the operation, which waits for a decision.
 
     Asking for what is asked already returns that operation. Raises Refused with a sentence when a subject has no active
-    record, when both are one already, or when the subject has another name.
+    record, when both are one already, or when the subject has another name. Two who ask at once take turns.
     """
     alias, main = key_part(subject), key_part(name)
     if not alias or not main:
         raise Refused("An alias needs two subjects, each with a letter or a digit.")
+    Scope.objects.select_for_update(no_key=True).get(pk=scope.pk)  # one question at a time, and no writer waits for it
     named = aliases(scope_id=scope.pk)
-    if named.get(alias, alias) == named.get(main, main):
+    final = named.get(main, main)
+    if named.get(alias, alias) == final:
         raise Refused("Both subjects are compared as one already.")
     if alias in named:
         raise Refused("That subject has another name already: undo that alias first.")
-    if waiting := _asked(scope, alias, main):
+    if waiting := _asked(scope, alias, final):
         return waiting
     rows = [*_records(scope, alias), *_records(scope, main)]
-    return _asked_for(scope, alias, named.get(main, main), rows, by)
+    return _asked_for(scope, alias, final, rows, by)
 
 
 def _asked(scope: Scope, alias: str, main: str) -> Operation | None:

@@ -306,7 +306,9 @@ INVARIANTS: Final = (
     Invariant("I3", "an applied operation has one derived row, any other operation none", _SINGLE_CARRIER),
     Invariant("I4", "no source is used up twice, and none that is used up is active", _ONE_CLAIM),
     Invariant("I5", "no edge leads from one scope into another", _SCOPE_CLOSED),
-    Invariant("I6", "chains of successors and of names end, and only replaced or archived rows have a successor", _CHAINS),
+    Invariant(
+        "I6", "chains of successors and of names end, and only replaced or archived rows have a successor", _CHAINS
+    ),
     Invariant("I7", "replaying the journal gives the rows as they stand, and applied and undone take turns", _JOURNAL),
     Invariant("I11", "no text was changed, and none is gone without a tombstone", _TEXT),
     Invariant(

@@ -19,11 +19,11 @@ def cardinalities(*, scope_id: int) -> dict[str, str]:
 
 
 def teach(*, scope_id: int, predicate: str, many: bool, operation: str, by: str) -> None:
-    """Remember how many values a predicate holds. That it holds one never overrules that it holds many, which somebody
-    said in so many words. One or two queries.
+    """Remember how many values a predicate holds, for as long as the decision stands. That it holds one never overrules
+    that it holds many, which somebody said in so many words. One or two queries, or none without a predicate.
     """
     name = key_part(predicate)
-    if not name or (not many and cardinalities(scope_id=scope_id).get(name)):
+    if not name or (not many and cardinalities(scope_id=scope_id).get(name) == Cardinality.Values.MANY):
         return
     holds = Cardinality.Values.MANY if many else Cardinality.Values.ONE
     Cardinality.objects.create(scope_id=scope_id, predicate=name, holds=holds, operation=operation, by=by)

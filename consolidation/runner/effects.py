@@ -50,15 +50,8 @@ def _supersede(work: Work, by: str) -> Effect:
     operation, chosen = work.operation, work.operation.decision
     many = bool(chosen.get("many_valued"))
     if many or not chosen.get("both"):
-        _, predicate = _key(work)
-        learning.teach(
-            scope_id=operation.scope_id,
-            predicate=predicate,
-            many=many,
-            operation=stamp(operation),
-            by=operation.decided_by,
-        )
-    if chosen.get("many_valued") or chosen.get("both"):
+        _teach(work, many=many)
+    if many or chosen.get("both"):
         review.remember_distinct(operation=operation, ids=work.ids, by=by)
         periods = {pk: (_moment(start), _moment(end)) for pk, start, end in chosen.get("both", [])}
         dated = store.set_validity(scope_id=operation.scope_id, periods=periods)

@@ -95,6 +95,8 @@ def _moved_since_review(work: Work) -> str:
     moved = review.changes(operation=work.operation, sources=work.sources, rows=work.standing())
     if moved:
         return "; ".join(moved)
+    if named := naming.moved(work):
+        return named
     if work.operation.status == State.APPROVED:
         return "" if _digest(work) == work.operation.approved_digest else "the policy changed since it was approved"
     return "" if work.policy.hash == work.operation.policy_hash else "the policy changed since it was planned"

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from consolidation import learning
 from consolidation.models import Alias
+from consolidation.operations import Kind
 from consolidation.runner.work import Effect, Work, stamp
 from observations import store
+from observations.models import GivenKey
+from observations.normalise import key_part
 
 
 def alias(work: Work, by: str) -> Effect:
@@ -24,6 +30,49 @@ def alias(work: Work, by: str) -> Effect:
         operation=stamp(operation),
     )
     return Effect(moved=())
+
+
+def moved(work: Work) -> str:
+    """What became of the names that an operation rests on since it was planned; empty when nothing.
+
+    No query for a merge of one subject; for a supersede one, and one more wherever subjects differ.
+    """
+    if work.operation.kind == Kind.ALIAS:
+        return _overtaken(work)
+    if work.operation.kind == Kind.MERGE:
+        subjects = {(key_part(work.rows[pk].subject),) for pk in work.ids if work.rows[pk].subject_key}
+        return _parted(work, subjects, "its subjects are not compared as one any more")
+    if work.operation.kind == Kind.SUPERSEDE:
+        keys = {(key_part(subject), key_part(predicate)) for subject, predicate in _keys(work)}
+        return _parted(work, keys, "its records are not about one subject and predicate any more")
+    return ""
+
+
+def _keys(work: Work) -> list[tuple[str, str]]:
+    """Subject and predicate of every source, with what a model gave and nobody took back. One query."""
+    rows = GivenKey.objects.filter(scope_id=work.operation.scope_id, observation_id__in=work.ids)
+    given = {row.observation_id: row for row in rows.filter(state=GivenKey.State.GIVEN)}
+    return [work.rows[pk].key_with(given.get(pk))[:2] for pk in work.ids]
+
+
+def _parted(work: Work, keys: Collection[tuple[str, ...]], sentence: str) -> str:
+    """The sentence, when keys that begin with a subject are several, under the aliases that hold now too (R46)."""
+    if len(keys) < 2:
+        return ""
+    named = learning.aliases(scope_id=work.operation.scope_id)
+    return sentence if len({(named.get(key[0], key[0]), *key[1:]) for key in keys}) > 1 else ""
+
+
+def _overtaken(work: Work) -> str:
+    """What another alias of the scope changed since this one was asked for. One query.
+
+    Of two names for one subject the first holds, and names never lead back to where they began (I6).
+    """
+    named = learning.aliases(scope_id=work.operation.scope_id)
+    subject, name = work.operation.claim_subject, work.operation.claim_object
+    if subject in named:
+        return "its subject has another name since"
+    return "both subjects are compared as one since" if named.get(name, name) == subject else ""
 
 
 def take_back(work: Work) -> None:
