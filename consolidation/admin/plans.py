@@ -25,6 +25,7 @@ from consolidation.admin.plan_reading import (
     visible_plans,
     whole_plan,
 )
+from consolidation.admin.policy_questions import open_questions
 from consolidation.admin.printing import print_plan
 from consolidation.admin.queue import deciding_bar, picked
 from consolidation.admin.reading import ShownExpired, rows_of, shown_digests, shown_token
@@ -115,6 +116,7 @@ class PlanScreen(Screen):
             "left_out": left_out(plan, reach=reach),
             "held_back": held_back(plan, reach=reach),
             "snapshots": snapshots(plan, reach=reach),
+            **open_questions(scopes=reach.scopes.filter(pk__in=[int(pk) for pk in plan.policies]), request=request),
             "may_review": user.has_perm(REVIEW),
             "may_apply": user.has_perm(APPLY),
         }
