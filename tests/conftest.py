@@ -18,6 +18,7 @@ from django.test import TransactionTestCase
 from psycopg.conninfo import make_conninfo
 
 from memory_site.database_url import django_database
+from tests.offline import no_other_machine as no_other_machine
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from consolidation.runner import Outcome
 from observations import ingest, store
 from observations.llm import Request
 from observations.models import Episode, Lineage, Observation, Scope
-from observations.records import Status
+from observations.records import StatedBy, Status
 from tests.acceptance import engine
 from tests.acceptance.acting import undo
 from tests.acceptance.engine import offline as offline
@@ -126,13 +126,21 @@ def test_with_another_source_there_are_two_and_the_policy_says_whether_that_is_e
 
 
 def test_what_is_promoted_of_it_is_below_anything_a_user_said(within: Scope) -> None:
-    """C8, R75: 0.6, and the agent's conclusion; approved by a person because two are exactly two."""
+    """C8, R75: 0.6, and the agent's conclusion, which ranks below a user's word whatever figure that was given; a
+    person approved it because two are exactly two.
+    """
     one_witness(within), another(within)
     [item] = engine.items(engine.plan(within, completer=asking()), Kind.PROMOTE)
     review.approve(operation=item, by="ines")
     derived = engine.applied(item)
     assert derived.confidence == pytest.approx(0.6)
-    assert derived.stated_by == "agent"
+    assert derived.stated_by == StatedBy.AGENT
+    assert StatedBy.AGENT.rank < StatedBy.USER.rank
+    user = observe(f"{BACKUPS[0]}.", within=within, key=BACKUPS[1], stated_by=StatedBy.USER)
+    [merge] = engine.items(engine.plan(within, completer=asking()), Kind.MERGE)
+    assert (merge.keeper_id, merge.approval) == (user.pk, Approval.NEEDS_HUMAN)
+    review.approve(operation=merge, by="ines")
+    assert engine.applied(merge).confidence <= user.confidence
 
 
 def test_ten_more_copies_change_neither_support_nor_confidence_nor_the_operation(within: Scope) -> None:
