@@ -202,7 +202,10 @@ def approve(
     rows = _rows(locked)
     moved = changes(operation=locked, sources=sources, rows={row.pk: row for row in rows})
     policy = policy_of(locked.scope.name)
-    if moved or (digest and digest != shown_digest(operation=locked)):
+    other_policy = (
+        not digest and policy.hash != locked.policy_hash
+    )  # a page's digest holds the policy it was shown under
+    if moved or other_policy or (digest and digest != shown_digest(operation=locked)):
         other = "the policy changed" if policy.hash != locked.policy_hash else "the page showed something else"
         what = "; ".join(moved) or other
         raise Changed(f"{locked.op_id} is not what was shown any more: {what}. Look again, or plan again.")

@@ -406,3 +406,21 @@ def key64(*parts: str) -> int:
         return 0
     blob = "".join(f"{len(part)}:{part}" for part in parts).encode()
     return int.from_bytes(hashlib.blake2b(blob, digest_size=8).digest(), "little", signed=True) or 1
+
+
+# --- addresses -------------------------------------------------------------------------------------------------------
+
+_WEB = re.compile(r"https?://(?:www\.)?([^/?#]+)([^?#]*)(\?[^#]*)?(#[/!].*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+
+
+def witness(uri: str) -> str:
+    """A root source as witnesses are counted (R95, C8): the spellings of one web page are one.
+
+    Of addresses of the web the scheme, www, the case of the host, a slash at the end and a place on the page count for
+    nothing; a fragment that begins with / or ! is a page of its own. Any other source is its own words.
+    """
+    page = _WEB.fullmatch(uri.strip())
+    if page is None:
+        return uri
+    host, path, query, route = (part or "" for part in page.groups())
+    return f"web://{host.casefold()}{path.rstrip('/')}{query}{route}"

@@ -270,3 +270,8 @@ _ROLES: dict[str, StatedBy] = {
     "tool": StatedBy.TOOL,
     "function": StatedBy.TOOL,
 }
+
+
+def roles_of(origin: StatedBy) -> tuple[str, ...]:
+    """The roles, folded, whose turns are the word of an origin."""
+    return tuple(role for role, stated_by in _ROLES.items() if stated_by is origin)

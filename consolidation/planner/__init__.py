@@ -236,12 +236,16 @@ def _distil(one: _Pass, completer: Completer | None, progress: Progress) -> None
     if one.left_out:
         return
     scope_id, policy = one.scope.pk, one.force.rules
-    if one.distilled.questions:
-        asked = completer or _door(scope_id)
-        distilling.ask(scope_id=scope_id, distilled=one.distilled, completer=asked, progress=progress)
-    one.proposals += distilling.proposals(
-        scope_id=scope_id, distilled=one.distilled, policy=policy, reserved=one.settled.reserved_turns
-    )
+    try:
+        if one.distilled.questions:
+            asked = completer or _door(scope_id)
+            distilling.ask(scope_id=scope_id, distilled=one.distilled, completer=asked, progress=progress)
+        one.proposals += distilling.proposals(
+            scope_id=scope_id, distilled=one.distilled, policy=policy, reserved=one.settled.reserved_turns
+        )
+    except Exception as error:  # the rest of the plan stands; what the model was asked for is shown as failed
+        log.error("asking about scope %s failed: %s", scope_id, type(error).__name__)
+        one.distilled.fail(outbox.sentence(error))
     one.proposals.sort(key=_order)
     wide = blast(one.proposals, scope_size=one.figures["records"], policy=policy).exceeded
     one.figures.update(over_the_blast_radius=int(wide), asked=one.distilled.asked)

@@ -16,15 +16,16 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from consolidation import compact, promote
+from consolidation import compact, learning, promote
 from consolidation.models import Draft, Operation
-from consolidation.operations import Json, Kind, Proposal, State, operation_id
+from consolidation.operations import Approval, Json, Kind, Proposal, State, operation_id
+from consolidation.planner import keeping
 from consolidation.planner.copying import episode_vectors
 from consolidation.policy import Policy
 from observations.embedding import Profile
 from observations.llm import Answer, Completer, ModelFailed, Reply, Request, Unusable
 from observations.models import Episode, Observation
-from observations.normalise import key64, key_part, normalised
+from observations.normalise import key64, key_part, normalised, witness
 from observations.records import EpisodeRecord, Status
 
 _KEPT: Final = (Answer.OK, Answer.REFUSED, Answer.CUT_OFF, Answer.UNUSABLE)  # the model's own word: worth keeping
@@ -85,6 +86,11 @@ class Distilled:
         """The kinds that were not planned to the end."""
         return frozenset(fault.kind for fault in self.faults)
 
+    def fail(self, sentence: str) -> None:
+        """Note that nothing could be planned from these episodes, for a reason that is nobody's answer."""
+        kinds = sorted({question.kind for question in self.questions} or {Kind.PROMOTE})
+        self.faults += [Fault(kind, f"did not work. {sentence}", failed=True) for kind in kinds]
+
 
 def _to_ask(draft: Draft | None) -> bool:
     return draft is None or (draft.answer != Answer.OK and draft.attempts < _ATTEMPTS)
@@ -125,7 +131,8 @@ def _found(turns: Sequence[EpisodeRecord], scope_id: int, policy: Policy, profil
 
 
 def _question(kind: Kind, about: promote.Cluster | compact.Group, request: Request, model: str) -> Question:
-    asked = (f"{turn.id}:{turn.version}" for turn in about.episodes)
+    # Not the versions: texts never change, and what was archived and brought back is the same question.
+    asked = (f"{turn.id}:{turn.outcome}" for turn in about.episodes)
     key = operation_id(parts=[kind, request.prompt_version, model, *asked])
     return Question(kind, about, request, key.removeprefix("op_"))
 
@@ -176,6 +183,9 @@ def _ask_all(
                 failed.append(outcome)
             if not isinstance(outcome, ModelFailed) or outcome.answer in _KEPT:
                 draft = _keep(scope_id, question, outcome, completer.model)
+                if draft is None:
+                    failed.append(Unusable("An episode changed while the model read it; its answer was thrown away."))
+                    continue
                 distilled.drafts[question.input_key] = draft
                 if isinstance(outcome, Reply) and draft.answer != Answer.OK:
                     failed.append(Unusable("The model's answer could not be used; it is asked again in the next pass."))
@@ -189,12 +199,16 @@ def _ask_all(
         distilled.faults.append(Fault(kind, sentence, failed=True))
 
 
-def _keep(scope_id: int, question: Question, outcome: Reply | ModelFailed, model: str) -> Draft:
-    """Store an answer; asked again, it takes the place of the one that could not be used. Two queries."""
+def _keep(scope_id: int, question: Question, outcome: Reply | ModelFailed, model: str) -> Draft | None:
+    """Store an answer; asked again, it takes the place of the one that could not be used. None when an episode moved
+    since it was read: what was forgotten meanwhile must not come back in an answer about it. Three queries.
+    """
     reply = outcome.text if isinstance(outcome, Reply) else ""
     answer = _usable(question, reply) if isinstance(outcome, Reply) else outcome.answer
     values = {"reply": reply, "answer": answer}
     with transaction.atomic():
+        if keeping.moved_turns(scope_id=scope_id, versions={turn.id: turn.version for turn in question.episodes}):
+            return None
         draft, made = Draft.objects.get_or_create(
             scope_id=scope_id,
             input_key=question.input_key,
@@ -207,7 +221,9 @@ def _keep(scope_id: int, question: Question, outcome: Reply | ModelFailed, model
             },
         )
         if not made:
-            Draft.objects.filter(pk=draft.pk).update(**values, attempts=F("attempts") + 1)
+            # What another planner asked meanwhile and could use stays: it was paid for, and its items rest on it.
+            unusable = Draft.objects.filter(pk=draft.pk).exclude(answer=Answer.OK)
+            unusable.update(**values, attempts=F("attempts") + 1)
             draft.refresh_from_db()
     return draft
 
@@ -229,7 +245,7 @@ def proposals(*, scope_id: int, distilled: Distilled, policy: Policy, reserved: 
 
     An episode that a promotion of this plan rests on is compacted in the next pass: its operation would go stale.
     """
-    promoted = _promoted(scope_id, distilled, policy)
+    promoted = _promoted(scope_id, distilled, policy, reserved)
     resting = {row: one.id for one in promoted if one.appliable for row in one.sources}
     compacted = [
         _after(_compacted(question, distilled, policy), resting)
@@ -255,9 +271,10 @@ def _after(proposal: Proposal, resting: Mapping[int, str]) -> Proposal:
     return replace(proposal, skipped_reason=f"waits for the next pass, after {', '.join(first[:3])}")
 
 
-def _promoted(scope_id: int, distilled: Distilled, policy: Policy) -> list[Proposal]:
+def _promoted(scope_id: int, distilled: Distilled, policy: Policy, reserved: frozenset[int]) -> list[Proposal]:
     """Each fact appliable once, without what was refused before; what is known already is skipped and says so."""
     found: list[Proposal] = []
+    taught = learning.cardinalities(scope_id=scope_id)
     for question in distilled.questions:
         draft = distilled.drafts.get(question.input_key)
         if not isinstance(question.about, promote.Cluster) or draft is None or draft.answer != Answer.OK:
@@ -271,22 +288,49 @@ def _promoted(scope_id: int, distilled: Distilled, policy: Policy) -> list[Propo
             discriminator=question.input_key[:16],
             known=known,
             known_keys=known_keys,
+            cardinality=taught,
         )
     if not found:
         return []
     earlier = _earlier(scope_id)
     named = {(one.sources, normalised(one.text)): _same_as_before(one, earlier) for one in reversed(found)}
-    return list(promote.once(proposals=_unrefused(scope_id, distilled, list(named.values())[::-1])))
+    asked = _unrefused(scope_id, distilled, list(named.values())[::-1])
+    return list(promote.once(proposals=asked, approved=_approved(scope_id, reserved)))
+
+
+def _approved(scope_id: int, reserved: frozenset[int]) -> Iterator[Proposal]:
+    """The promotions that are approved and wait to be applied, as they were proposed. Two queries."""
+    rows = Operation.objects.filter(scope_id=scope_id, kind=Kind.PROMOTE, status=State.APPROVED)
+    for row in rows.prefetch_related("sources").order_by("pk"):
+        sources = tuple(sorted(source.row_id for source in row.sources.all()))
+        if reserved.issuperset(sources):
+            key = (row.claim_subject, row.claim_predicate, row.claim_object)
+            yield Proposal(
+                kind=Kind.PROMOTE,
+                scope_id=scope_id,
+                sources=sources,
+                approval=Approval(row.approval),
+                reason=row.reason,
+                product=row.product,
+                text=row.text,
+                key=key,
+            )
 
 
 def _known(scope_id: int, checked: promote.Checked) -> tuple[dict[str, int], dict[tuple[str, str, str], int]]:
-    """Which of the facts the scope holds already, by text and by key. Two queries."""
+    """Which of the facts the scope holds already by their text, and every value it holds for the facts' subjects and
+    predicates. Two queries.
+    """
     texts = {key64(normalised(fact.text)): normalised(fact.text) for fact in checked.facts}
-    keys = {key64(*key): key for fact in checked.facts if all(key := tuple(map(key_part, fact.key)))}
+    keys = {key64(*map(key_part, fact.key[:2])) for fact in checked.facts if all(map(key_part, fact.key))}
     rows = Observation.objects.filter(scope_id=scope_id, status=Status.ACTIVE)
     by_text = rows.filter(text_key__in=texts).values_list("text_key", "pk")
-    by_key = rows.filter(spo_key__in=keys).exclude(spo_key=0).values_list("spo_key", "pk")
-    return {texts[key]: pk for key, pk in by_text}, {keys[key]: pk for key, pk in by_key}  # type: ignore[misc]
+    by_key = rows.filter(sp_key__in=keys).exclude(spo_key=0).order_by("-pk")
+    values = {
+        (key_part(subject), key_part(predicate), key_part(value)): pk
+        for pk, subject, predicate, value in by_key.values_list("pk", "subject", "predicate", "object")
+    }
+    return {texts[key]: pk for key, pk in by_text}, values
 
 
 def _earlier(scope_id: int) -> dict[tuple[tuple[int, ...], str], str]:
@@ -313,10 +357,10 @@ def _unrefused(scope_id: int, distilled: Distilled, found: Iterable[Proposal]) -
         scope_id=scope_id, kind=Kind.PROMOTE, status__in=(State.REJECTED, State.UNDONE), sources__episode__isnull=False
     )
     for text, root in rows.values_list("text", "sources__episode__root_source"):
-        refused.setdefault(normalised(text), set()).add(root or "")
+        refused.setdefault(normalised(text), set()).add(witness(root))
     for one in found:
         text = normalised(one.text)
-        roots = {distilled.episodes[row].root_source for row in one.sources}
+        roots = {witness(distilled.episodes[row].root_source) for row in one.sources}
         if text not in refused or not roots <= refused[text]:
             yield one
 

@@ -180,6 +180,20 @@ def known_ids(*, scope_id: int) -> frozenset[str]:
     return frozenset(_latest(scope_id).exclude(status=State.STALE).values_list("op_id", flat=True))
 
 
+def moved_turns(*, scope_id: int, versions: Mapping[int, int]) -> frozenset[int]:
+    """Which of these episodes are not as they were read, or are just being changed; the others stay until the end of
+    the transaction. Never waits for another's lock, so it cannot be part of a deadlock. One query.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, version FROM observations_episode WHERE scope_id = %s AND id = ANY (%s) ORDER BY id"
+            " FOR SHARE SKIP LOCKED",
+            [scope_id, sorted(versions)],
+        )
+        standing = dict(cursor.fetchall())
+    return frozenset(pk for pk, version in versions.items() if standing.get(pk) != version)
+
+
 def keep(
     *,
     plan: Plan,
@@ -205,6 +219,7 @@ def keep(
         _decide(proposal, known.get(proposal.id), sources, versions, policy_hash, decided)
     _sweep(known, sources, decided, settled, unfinished)
     decided.counts["stale"] = _go_stale(scope_id, decided.stale, by)
+    _let_go(scope_id, decided, versions)
     _save(plan, scope_id, decided, versions, position)
     return decided.counts
 
@@ -290,6 +305,17 @@ def _sweep(
             decided.items.append(operation)
             continue
         decided.stale[operation.pk] = "; ".join(moved) or "no longer proposed"
+
+
+def _let_go(scope_id: int, decided: _Decided, versions: Versions) -> None:
+    """Leave out what would be new about episodes that moved while the model read them; the next pass looks again."""
+    read = {pk: versions.turns[pk][0] for one in decided.new.values() if one.of_episodes for pk in one.sources}
+    moved = moved_turns(scope_id=scope_id, versions=read) if read else frozenset()
+    gone = {name for name, one in decided.new.items() if one.of_episodes and not moved.isdisjoint(one.sources)}
+    if gone:
+        decided.items = [operation for operation in decided.items if operation.pk or operation.op_id not in gone]
+        decided.new = {name: one for name, one in decided.new.items() if name not in gone}
+        decided.counts["new"] -= len(gone)
 
 
 def _go_stale(scope_id: int, reasons: Mapping[int, str], by: str) -> int:

@@ -18,7 +18,7 @@ from django.db.models import Count, Q
 from consolidation.policy import Policy
 from consolidation.prune import Spent
 from observations.models import Evidence, GivenKey, Observation, Use
-from observations.records import Record, Status
+from observations.records import Record, StatedBy, Status, roles_of
 
 _CHUNK: Final = 5_000  # rows of one ORM query
 
@@ -132,15 +132,22 @@ def _spent(scope_id: int, sources: Mapping[int, list[int]]) -> list[Spent]:
 
 
 def carrying_a_users_word(*, scope_id: int) -> frozenset[int]:
-    """Rows of a scope with a user's word further down their lineage, whatever their own origin. One query."""
+    """Rows of a scope with a user's word further down their lineage, whatever their own origin. One query.
+
+    A summary of what a user said carries it too: its episodes left the reads. A promoted fact does not: they are there.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "WITH RECURSIVE carries(id) AS ("
+            " SELECT l.derived_id FROM observations_lineage l JOIN observations_episode e"
+            " ON e.id = l.source_episode_id AND e.scope_id = l.scope_id"
+            " WHERE l.scope_id = %(scope)s AND l.derivation = 'compact' AND lower(btrim(e.role)) = ANY (%(roles)s)"
+            " UNION"
             " SELECT l.derived_id FROM observations_lineage l JOIN observations_observation s"
             " ON s.id = l.source_observation_id AND s.scope_id = l.scope_id"
             " WHERE l.scope_id = %(scope)s AND s.stated_by = 'user'"
             " UNION SELECT l.derived_id FROM observations_lineage l JOIN carries c ON c.id = l.source_observation_id"
             " WHERE l.scope_id = %(scope)s) SELECT id FROM carries",
-            {"scope": scope_id},
+            {"scope": scope_id, "roles": list(roles_of(StatedBy.USER))},
         )
         return frozenset(pk for (pk,) in cursor.fetchall())

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from consolidation.promote.asking import shown
 from consolidation.promote.cluster import Cluster
-from consolidation.promote.grounding import Told, denied, in_source, told
+from consolidation.promote.grounding import Told, denied, in_source, keyed, plainly, told
 from observations.llm import ModelFailed
 from observations.llm.reading import find_quote, json_in
 from observations.normalise import clean, normalised
@@ -80,6 +80,8 @@ class Fact:
     text: str
     key: tuple[str, str, str]
     support: tuple[Support, ...]  # by episode id
+    plain: frozenset[int]  # the supporting episodes whose quoted words are about it and deny as much as it does
+    keyed: bool  # its key is made of its own words; without one, there is nothing to doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +160,16 @@ class _Reading:
         if not held:
             return self.refuse(index, Why.NO_SUPPORT)
         self.said.add(wording)
-        self.facts.append(Fact(index, text, key, tuple(sorted(held.values(), key=lambda support: support.episode))))
+        support = tuple(sorted(held.values(), key=lambda support: support.episode))
+        plain = frozenset(held[label].episode for label in held if self._plain(label, held[label], text))
+        self.facts.append(Fact(index, text, key, support, plain, keyed(text=text, key=key)))
         return None
 
     def _labels_of_all(self) -> range:
         return range(len(self.cluster.episodes))
+
+    def _plain(self, label: int, support: Support, text: str) -> bool:
+        return plainly(text=self.shown[label], start=support.start, end=support.end, fact=text)
 
     def _told(self, label: int) -> Told:
         if label not in self.held_by:

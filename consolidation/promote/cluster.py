@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from observations.normalise import witness
 from observations.records import EpisodeRecord, StatedBy
 
 
@@ -47,7 +48,7 @@ def together(episodes: Iterable[EpisodeRecord]) -> Cluster:
 
 def root(episode: EpisodeRecord) -> str:
     """The independent witness behind an episode (C8, R95). Without any source, equal content is one witness."""
-    return episode.root_source or episode.source_uri or f"content:{episode.content_hash or episode.text}"
+    return witness(episode.root_source or episode.source_uri) or f"content:{episode.content_hash or episode.text}"
 
 
 def roots(episodes: Iterable[EpisodeRecord]) -> frozenset[str]:

@@ -27,6 +27,7 @@ _SENTENCE_ENDS = ".!?:\u2026"
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _SOMEBODY: Final = lexicon.words("i user users assistant agent operator speaker person people everyone team customer")
 _VERBAL: Final = ("s", "ed", "ing")  # endings of a first word that begins a sentence without its subject
+_ANYBODY: Final = frozenset(map(stem, _SOMEBODY))
 _LONG_ENOUGH: Final = 5  # letters in which two forms of a name agree, where endings change (not in English)
 
 
@@ -58,6 +59,28 @@ def denied(*, text: str, start: int, fact: str) -> bool:
     """Whether the words from `start` follow a 'not' or the like in their clause, while the fact denies nothing."""
     before = _CLAUSE_ENDS.split(text[:start])[-1]
     return not lexicon.NEGATION.isdisjoint(tokens(before)) and lexicon.NEGATION.isdisjoint(tokens(fact))
+
+
+def plainly(*, text: str, start: int, end: int, fact: str) -> bool:
+    """Whether the clauses of quoted words share a word that says something with the fact, and a denial in it.
+
+    That does not show that they say it. But a fact that shares nothing with its quotes, or denies what they tell, is
+    read by a person.
+    """
+    before = _CLAUSE_ENDS.split(text[:start])[-1]
+    clause = before + text[start:end]
+    words = content(fact)
+    shared = not words or not words.isdisjoint(content(clause))
+    denies = not lexicon.NEGATION.isdisjoint(tokens(fact))
+    return shared and (not denies or not lexicon.NEGATION.isdisjoint(tokens(clause)))
+
+
+def keyed(*, text: str, key: Sequence[str]) -> bool:
+    """Whether the parts of a key that say something each share a word with the fact: a key decides what a row is merged
+    with and what it contradicts, so one of another claim is read by a person.
+    """
+    words = content(text)
+    return all(not (said := content(part) - _ANYBODY) or not said.isdisjoint(words) for part in key)
 
 
 def in_source(*, text: str, key: Sequence[str], sources: Sequence[Told]) -> bool:

@@ -20,6 +20,7 @@ CEILING: Final = 0.6  # the confidence of what nobody stated, whatever a policy 
 
 _NO_TEXTS: Final[Mapping[str, int]] = MappingProxyType({})
 _NO_KEYS: Final[Mapping[tuple[str, str, str], int]] = MappingProxyType({})
+_UNTAUGHT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,13 @@ class _Known:
     texts: Mapping[str, int]  # normalised texts
     keys: Mapping[tuple[str, str, str], int]  # full keys
     values: Mapping[tuple[str, str], int]  # subject and predicate of a full key
+    cardinality: Mapping[str, str]  # what decisions taught: predicate -> "one" or "many"
 
     @classmethod
-    def of(cls, texts: Mapping[str, int], keys: Mapping[tuple[str, str, str], int]) -> _Known:
-        return cls(texts, keys, {key[:2]: keys[key] for key in sorted(keys, reverse=True)})
+    def of(
+        cls, texts: Mapping[str, int], keys: Mapping[tuple[str, str, str], int], cardinality: Mapping[str, str]
+    ) -> _Known:
+        return cls(texts, keys, {key[:2]: keys[key] for key in sorted(keys, reverse=True)}, cardinality)
 
 
 def proposals(
@@ -43,16 +47,17 @@ def proposals(
     discriminator: str,
     known: Mapping[str, int] = _NO_TEXTS,
     known_keys: Mapping[tuple[str, str, str], int] = _NO_KEYS,
+    cardinality: Mapping[str, str] = _UNTAUGHT,
 ) -> tuple[Proposal, ...]:
     """One PROMOTE for each fact, in the reply's order: automatic, for a person, or skipped with the count (R45, R76).
 
     `discriminator` names the question and its answer with ids and figures only; the fact's place in the reply is added,
     so that two facts of the same episodes are two operations (E4). `known` and `known_keys` hold what the scope's
     active observations say already: normalised texts, and full keys with each part through normalise.key_part. Another
-    value of a predicate that the policy calls single-valued sends a fact to a person.
+    value of a predicate that the policy or a decision (`cardinality`) calls single-valued sends a fact to a person.
     """
     episodes = {episode.id: episode for episode in cluster.episodes}
-    said = _Known.of(known, known_keys)
+    said = _Known.of(known, known_keys, cardinality)
     return tuple(
         _proposal(fact, [episodes[support.episode] for support in fact.support], policy, said, discriminator, cluster)
         for fact in checked.facts
@@ -67,14 +72,14 @@ def _proposal(
     discriminator: str,
     cluster: Cluster,
 ) -> Proposal:
-    witnesses = _Witnesses.of(episodes)
+    witnesses = _Witnesses.of(episodes, fact)
     approval, skipped = _judged(fact, witnesses, policy, known)
     return Proposal(
         kind=Kind.PROMOTE,
         scope_id=cluster.scope_id,
         sources=tuple(sorted(episode.id for episode in episodes)),
         approval=approval,
-        reason=_reason(witnesses, policy, _other_value(fact, policy, known)),
+        reason=_reason(fact, witnesses, policy, _other_value(fact, policy, known)),
         skipped_reason=skipped,
         product=_product(fact, episodes, witnesses, policy, f"{discriminator}.{fact.index}"),
         signals={"asked_about": len(cluster.episodes), "prompt": PROMPT_VERSION},
@@ -91,14 +96,16 @@ class _Witnesses:
     roots: int
     verified: int  # roots with an episode whose outcome is a verified success
     inside: int  # roots with an episode that is not outside text (F3)
+    plain: int  # roots whose quoted words are about the fact and deny it no more and no less than it does
 
     @classmethod
-    def of(cls, episodes: Sequence[EpisodeRecord]) -> _Witnesses:
+    def of(cls, episodes: Sequence[EpisodeRecord], fact: Fact) -> _Witnesses:
         return cls(
             episodes=len(episodes),
             roots=len(roots(episodes)),
             verified=len({root(episode) for episode in episodes if episode.outcome is Outcome.SUCCESS}),
             inside=len({root(episode) for episode in episodes if episode.stated_by is not StatedBy.OUTSIDE}),
+            plain=len({root(episode) for episode in episodes if episode.id in fact.plain}),
         )
 
 
@@ -109,15 +116,16 @@ def _judged(fact: Fact, witnesses: _Witnesses, policy: Policy, known: _Known) ->
     standing = _standing(fact, known)
     if standing is not None:
         return Approval.NEVER, f"already known as {obs(standing)}"
-    enough = witnesses.roots >= policy.auto_support and witnesses.inside > 0
-    automatic = enough and _other_value(fact, policy, known) is None
+    enough = witnesses.plain >= policy.auto_support and witnesses.inside > 0
+    automatic = enough and fact.keyed and _other_value(fact, policy, known) is None
     return Approval.AUTO if automatic else Approval.NEEDS_HUMAN, ""
 
 
 def _other_value(fact: Fact, policy: Policy, known: _Known) -> int | None:
     """The observation with another value for the fact's subject and predicate, where there can be one value only."""
     subject, predicate, value = map(key_part, fact.key)
-    if not value or policy.value_count(predicate) != "one":
+    held = policy.value_count(predicate) or known.cardinality.get(predicate, "")  # the policy wins
+    if not value or held != "one":
         return None
     return known.values.get((subject, predicate))
 
@@ -135,14 +143,17 @@ def full_key(key: tuple[str, str, str]) -> tuple[str, str, str] | None:
     return (subject, predicate, value) if subject and predicate and value else None
 
 
-def _reason(witnesses: _Witnesses, policy: Policy, other: int | None) -> str:
+def _reason(fact: Fact, witnesses: _Witnesses, policy: Policy, other: int | None) -> str:
     """Corroboration in figures (R53, R77)."""
     outside = "" if witnesses.inside else ", all of it outside text"
+    vague = witnesses.roots - witnesses.plain
+    quotes = f"; the quoted words of {vague} do not plainly say it" if vague else ""
+    key = "" if fact.keyed else "; its key is not in its words"
     beside = "" if other is None else f"; {obs(other)} has a value for this subject and predicate"
     return (
         f"{_count(witnesses.roots, 'independent source')} in {_count(witnesses.episodes, 'episode')}{outside}, "
         f"{_count(witnesses.verified, 'verified success', 'verified successes')}; "
-        f"confidence {_confidence(policy):.2f} (promoted, not user-stated){beside}"
+        f"confidence {_confidence(policy):.2f} (promoted, not user-stated){quotes}{key}{beside}"
     )
 
 
@@ -196,20 +207,21 @@ def unsupported(*, clusters: Iterable[Cluster], policy: Policy) -> tuple[Proposa
 # --- several clusters ------------------------------------------------------------------------------------------------
 
 
-def once(*, proposals: Iterable[Proposal]) -> tuple[Proposal, ...]:
+def once(*, proposals: Iterable[Proposal], approved: Iterable[Proposal] = ()) -> tuple[Proposal, ...]:
     """The proposals of ONE scope with each claim appliable once: clusters overlap, so two may find the same fact.
+    What is `approved` and not applied yet comes first, whatever it rests on.
 
     The same claim is the same normalised text or the same full key. The one with most roots stays, of equal ones the
     first by id; the others are skipped and name it. Same order as they came in; the same outcome in any order.
     """
     given = list(proposals)
     ranked = sorted((one for one in given if one.appliable), key=lambda one: (-_roots(one), one.id))
-    kept: dict[object, str] = {}
+    kept: dict[object, str] = {name: one.id for one in approved for name in _names(one)}
     again: dict[int, str] = {}
     for proposal in ranked:
         names = _names(proposal)
         first = next((kept[name] for name in names if name in kept), "")
-        if first:
+        if first and first != proposal.id:
             again[id(proposal)] = first
         kept.update((name, first or proposal.id) for name in names if name not in kept)
     return tuple(_skipped(one, again[id(one)]) if id(one) in again else one for one in given)

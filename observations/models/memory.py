@@ -11,7 +11,7 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from pgvector.django import VectorField
 
 from observations.models.base import EDGE, ClockTimestamp, choices
-from observations.normalise import key_part, normalised
+from observations.normalise import key_part, normalised, witness
 from observations.records import EpisodeRecord, MemoryKind, Outcome, Record, StatedBy, Status, WrittenBy
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Observation(models.Model):
             key_by=given.model if given is not None else "",
             own_key=(key_part(self.subject), key_part(self.predicate), key_part(self.object)),
             derivation=self.derivation or "",
-            roots=roots,
+            roots=frozenset(map(witness, roots)),
             uses=uses + self.uses_inherited,
             chain=self.chain,
         )
