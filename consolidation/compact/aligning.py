@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ class Stream:
     keys: list[str] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)  # (text, word)
     sentences: list[Sentence] = field(default_factory=list)
+    holders: list[Sentence] = field(default_factory=list)  # per place, its sentence
 
     @classmethod
     def of(cls, texts: Sequence[Text], *, known: frozenset[str] | None = None, share: float = 0.0) -> Stream:
@@ -46,12 +46,10 @@ class Stream:
                     begins = len(stream.keys)
                     stream.keys.extend(keys)
                     stream.places.extend((at, word) for word in range(first, last))
-                    stream.sentences.append(Sentence(begins, begins + len(keys)))
+                    sentence = Sentence(begins, begins + len(keys))
+                    stream.sentences.append(sentence)
+                    stream.holders.extend([sentence] * len(keys))
         return stream
-
-    def sentence_at(self, at: int) -> Sentence:
-        """The sentence that holds a place."""
-        return self.sentences[bisect_right(self.sentences, at, key=lambda each: each.first) - 1]
 
 
 class Alignment:
@@ -108,6 +106,8 @@ class Alignment:
         while waiting:
             there, here = waiting.pop()
             for way in (1, -1):
+                if there + way in self.to or here + way in self.back:
+                    continue
                 found = self._beside(there, here, way)
                 if found is not None:
                     self._match(*found)
@@ -127,7 +127,7 @@ class Alignment:
     @staticmethod
     def _free(at: int, way: int, stream: Stream, taken: dict[int, int]) -> list[int]:
         """The next places that are not aligned, up to the first that is or the end of the sentence."""
-        sentence = stream.sentence_at(at)
+        sentence = stream.holders[at]
         found: list[int] = []
         at += way
         while sentence.first <= at < sentence.last and at not in taken and len(found) < _REACH:

@@ -143,13 +143,13 @@ class _Asked:
 
     def _back_from(self, at: int) -> int:
         """Where the words before this place begin that align with nothing, within their sentence."""
-        first = self.here.sentence_at(at).first
+        first = self.here.holders[at].first
         while at > first and at - 1 not in self.alignment.back:
             at -= 1
         return at
 
     def _on_from(self, at: int) -> int:
-        last = self.here.sentence_at(at - 1).last
+        last = self.here.holders[at - 1].last
         while at < last and at not in self.alignment.back:
             at += 1
         return at
@@ -166,13 +166,13 @@ class _Asked:
 
     def _excuse(self, gap: _Gap, *, others: int) -> _Excuse:
         """What the summary's sentence around the gap says in other words, or somewhere else."""
-        sentence = self.here.sentence_at(gap.beside)
+        sentence = self.here.holders[gap.beside]
         inside = range(sentence.first, sentence.last)
         spare = {self.here.places[at][1] for at in inside if at not in self.alignment.back}
         added = self._added(gap)
-        source = self.there.sentence_at(gap.low)
+        source = self.there.holders[gap.low]
         said = {self.marks[at].needs for at in self.there.places[source.first : source.last] if at in self.marks}
-        sources = {self.there.sentence_at(self.alignment.back[at]) for at in inside if at in self.alignment.back}
+        sources = {self.there.holders[self.alignment.back[at]] for at in inside if at in self.alignment.back}
         return _Excuse(
             here=self._given(set(added)),
             instead=tuple(each for each in self.summary.specifics if each.first in added and each.needs in said),

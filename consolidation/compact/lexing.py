@@ -24,14 +24,10 @@ class Word:
     start: int  # code points
     end: int
     key: str  # folded, without 's, number words as digits: what it is compared by
+    lower: str  # folded, as written otherwise: apostrophes straight, possessive kept
     starts: bool  # the first word of a sentence, a line, a list item, or after a colon
     joined: bool  # a hyphen or slash ties it to the word before it
     whole: bool = False  # an address, path or code that is one word whatever it holds
-
-    @property
-    def lower(self) -> str:
-        """Folded, as written otherwise: apostrophes straight, possessive kept."""
-        return folded(self.text)
 
 
 _M = "\u0300-\u036f"  # accents that stand apart from their letter
@@ -53,12 +49,12 @@ _PARTS = re.compile(rf"[^{_DASHES}\u2012\u2013/&]+")
 _MIXED = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")
 # Parts with letters and digits that are figures: 10th, 90s, 25mm, 5pm, 2x, 3D.
 _FIGURE = re.compile(r"'?[$€£¥]?\d[\d.,:]*(?:st|nd|rd|th|s|[a-zµ°]{1,3}|[A-Z]{1,2}|%)?")
-_ENDS = re.compile(r"[.!?\u2026]")
 _BREAKS = re.compile(r"[!?\u2026\n\u2022\U0001f300-\U0001faff\u2600-\u27bf]|:\s|:$|\.(?!\s*,)|^\s*[-*]\s")
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Z])*")
 _POSSESSIVE = re.compile(r"'s$|(?<=s)'$")
 
 
+@lru_cache(maxsize=1 << 14)
 def folded(text: str) -> str:
     """Case folded NFKC with straight apostrophes and hyphens."""
     if not text.isascii():
@@ -80,7 +76,7 @@ def words(text: str) -> tuple[Word, ...]:
             gap = text[found[-1].end : start] if found else "\n"
             starts = not joined and _starts(gap, found[-1].text if found else "")
             word = text[start:end]
-            found.append(Word(word, start, end, word if whole else key(word), starts, joined, whole))
+            found.append(Word(word, start, end, word if whole else key(word), folded(word), starts, joined, whole))
     return tuple(found)
 
 

@@ -22,13 +22,13 @@ from consolidation.compact.words import (
 )
 from consolidation.guards import lexicon
 from consolidation.guards.reading import is_identifier, is_number, stem
-from consolidation.guards.reading import read as read_wording
+from observations.normalise import is_english
 
 _SELF: Final = re.compile(r"i(?:'(?:m|d|ll|ve|s|am))?")
 _PRESENT: Final = "w:"  # before the stem of any word of a text
 _NAMED: Final = "n:"  # before a word with a capital
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
-_CAPITAL = re.compile(r"[^\W\d_]")
+_FOREIGN: Final = 0.05  # share of letters of another script: a name or two
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,14 @@ def read(text: str) -> Text:
     found = words(text)
     cased = any(letter.isupper() for letter in text)
     specifics = tuple(sorted(_specifics(found, cased=cased), key=lambda each: (each.first, each.last)))
-    return Text(text, found, specifics, _is_readable(text))
+    return Text(text, found, specifics, _is_readable(found))
 
 
-def _is_readable(text: str) -> bool:
-    letters = [letter for letter in text if letter.isalpha()]
-    if not letters:
-        return True
-    latin = sum(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
-    return latin >= len(letters) * 0.95 and (read_wording(text).english)
+def _is_readable(found: Sequence[Word]) -> bool:
+    """Whether nearly all letters are Latin and the words read as English."""
+    letters = [letter for word in found for letter in word.text if letter.isalpha()]
+    foreign = sum(not letter.isascii() and not unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
+    return foreign <= len(letters) * _FOREIGN and is_english(word.lower for word in found)
 
 
 def present_key(word: str) -> str:

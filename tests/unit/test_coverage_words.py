@@ -176,4 +176,4 @@ def test_a_long_hostile_text_is_read_in_one_go(text: str) -> None:
 
 
 def test_a_word_is_a_value() -> None:
-    assert words("Ann") == (Word("Ann", 0, 3, "ann", starts=True, joined=False),)
+    assert words("Ann") == (Word("Ann", 0, 3, "ann", "ann", starts=True, joined=False),)
