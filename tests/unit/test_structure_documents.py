@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from argparse import ArgumentParser, _SubParsersAction
@@ -15,7 +16,8 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from consolidation.operations import Approval, Kind, State
-from observations.records import Outcome, StatedBy, Status, WrittenBy
+from consolidation.policy import RANGES, Policy, Trigger
+from observations.records import MemoryKind, Outcome, StatedBy, Status, WrittenBy
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("memory_site", "observations", "consolidation")
@@ -82,11 +84,56 @@ def test_every_system_check_is_in_the_table_of_checks_and_every_row_is_a_check()
     assert existing == listed, f"docs/operations.md, System checks: {sorted(existing ^ listed)}"
 
 
-def test_every_field_of_a_policy_is_named() -> None:
-    from consolidation.policy import Policy
+def policy_rows() -> dict[str, tuple[str, str]]:
+    """The table of a policy's fields: default and range as they are written, by field."""
+    table = OPERATIONS.partition("\n| field | default |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `([^|]+)` \| ([^|]*) \| [^|]+ \|$", table, re.MULTILINE)
+    return {name: (default, may_be.strip()) for name, default, may_be in rows}
 
-    missing = [name for name in Policy().to_dict() if f"`{name}`" not in OPERATIONS]
-    assert not missing, f"docs/operations.md, Planning: name {', '.join(missing)}"
+
+def test_every_field_of_a_policy_is_in_the_table_with_its_default() -> None:
+    """R32: whoever decides what may be destroyed reads what holds without a decision."""
+    listed = {name: json.loads(default) for name, (default, _) in policy_rows().items()}
+    assert listed == Policy().to_dict(), "docs/operations.md, Policies: the table of fields"
+
+
+def test_every_range_of_a_policy_is_in_the_table() -> None:
+    for name, (low, high) in RANGES.items():
+        may_be = policy_rows()[name][1]
+        assert may_be.startswith(f"{low:g} to {int(high) if high == int(high) else high}"), f"{name}: {may_be}"
+
+
+def test_the_half_lives_in_the_table_are_those_of_the_kinds() -> None:
+    table = OPERATIONS.partition("\n| kind | half-life |")[2].partition("\n\n")[0]
+    listed: dict[str, int | None] = {}
+    for kinds, days in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (none|\d+)", table, re.MULTILINE):
+        listed |= dict.fromkeys(re.findall(r"\w+", kinds), None if days == "none" else int(days))
+    assert listed == {kind.value: kind.half_life_days for kind in MemoryKind}
+
+
+def test_every_place_of_the_admin_is_in_the_table_of_pages() -> None:
+    nav = (ROOT / "templates" / "admin" / "palimpsest" / "nav.html").read_text(encoding="utf-8")
+    places = set(re.findall(r">([A-Z][\w ]+)(?:</span>)?</a>", nav))
+    table = OPERATIONS.partition("\n| page | shows |")[2].partition("\n\n")[0]
+    named = set(re.split(r", (?:and )?", ", ".join(re.findall(r"^\| ([A-Z][^|]+?) \|", table, re.MULTILINE))))
+    assert len(places) > 15
+    assert places <= named, f"docs/operations.md, Pages of the admin: add {sorted(places - named)}"
+
+
+def test_every_entry_of_the_schedule_that_is_named_exists() -> None:
+    seeds = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "consolidation/migrations").glob("*.py"))
+    entries = set(re.findall(r'"((?:housekeeping|planning): [^"]+)"', seeds))
+    named = set(re.findall(r'"((?:housekeeping|planning): [^"]+?)"', OPERATIONS.replace("\n", " ")))
+    assert "planning: every scope that changed" in named
+    assert named <= entries, f"docs/operations.md names {sorted(named - entries)}"
+
+
+def test_the_cron_line_is_in_the_readme_as_well_and_plans_only() -> None:
+    """R33, R94: by hand, plus a cron line that is written down."""
+    lines = [re.findall(r"^ *(\d+ \d+ \* \* \* .+)$", text, re.MULTILINE) for text in (README, OPERATIONS)]
+    assert lines[0] == lines[1]
+    [line] = lines[0]
+    assert line.endswith("manage.py consolidate plan --explain")
 
 
 def test_every_target_of_the_makefile_is_in_its_help_and_in_a_document() -> None:
@@ -100,11 +147,25 @@ def test_every_target_of_the_makefile_is_in_its_help_and_in_a_document() -> None
 
 
 @pytest.mark.parametrize(
-    "words", [Kind, Approval, State, Status, StatedBy, WrittenBy, Outcome], ids=lambda words: words.__name__
+    "words",
+    [Kind, Approval, State, Status, StatedBy, WrittenBy, Outcome, MemoryKind, Trigger],
+    ids=lambda words: words.__name__,
 )
 def test_every_word_of_a_closed_list_is_in_the_glossary(words: type[StrEnum]) -> None:
     missing = [word for word in words if f"`{word}`" not in GLOSSARY]
     assert not missing, f"docs/glossary.md: explain {', '.join(missing)}"
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        *("given key", "draft", "alias", "cardinality", "half-life", "strength", "held back", "support"),
+        *("verified success", "coverage", "specific", "calibration", "chain", "trigger", "trash"),
+    ],
+)
+def test_a_word_of_the_engine_is_in_the_glossary(term: str) -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", GLOSSARY, re.MULTILINE)
+    assert term in {word.strip() for row in rows for word in row.split(",")}, f"docs/glossary.md: explain {term}"
 
 
 def test_decisions_are_numbered_without_gaps_listed_and_say_context_choice_and_cost() -> None:
