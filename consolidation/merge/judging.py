@@ -22,6 +22,8 @@ Pair: TypeAlias = tuple[int, int]
 # In texts that are worded differently anyway, another order or tense says little, unless specifics differ too: a person
 # is asked all the same, without the alarm.
 _WEAK: Final = frozenset({"order", "tense"})
+_DENYING: Final = frozenset({"negation", "antonym", "number", "date", "quantifier", "direction"})
+_NAMING: Final = frozenset({"name", "identifier"})
 _SPECIFICS: Final = frozenset({"number", "date", "identifier", "name", "quantifier"})
 
 
@@ -109,7 +111,9 @@ def judge(
     identical = a.normalised == b.normalised and a.normalised != ""
     if not identical and not link.cosine >= profile.t_candidate:
         return Judged(link, Verdict.FAR)
-    if _two_subjects(a, b, identical):
+    apart = _two_subjects(a, b)
+    guessed = apart and any(row.key_by and (identical or not row.own_key[0]) for row in (a, b))
+    if apart and not guessed:
         return Judged(link, Verdict.SUBJECTS)
     if contradicts(a, b):
         return Judged(link, Verdict.VALUES if many_valued else Verdict.CONTRADICTION)
@@ -118,15 +122,22 @@ def judge(
     objected = objections(a.text, b.text)
     failed = _failed(a, b, link, profile, policy)
     failed += tuple(sorted({f"guard {objection.guard}" for objection in objected}))
+    if guessed and not identical:
+        return Judged(link, Verdict.POSSIBLE, failed) if _denied(objected) else Judged(link, Verdict.SUBJECTS)
     if _opposed(objected):
         return Judged(link, Verdict.POSSIBLE, failed)
     return Judged(link, Verdict.ASK if failed else Verdict.SAME, failed)
 
 
-def _two_subjects(a: Record, b: Record, identical: bool) -> bool:
-    """Whether the rows are about two subjects. Two readings of one text by a model are a question, not two subjects."""
-    guessed = identical and bool(a.key_by or b.key_by)
-    return bool(a.key[0]) and bool(b.key[0]) and a.key[0] != b.key[0] and not guessed
+def _two_subjects(a: Record, b: Record) -> bool:
+    """Whether the rows are about two subjects; by a model's reading it is a guess, of one text a question (R46)."""
+    return bool(a.key[0]) and bool(b.key[0]) and a.key[0] != b.key[0]
+
+
+def _denied(objected: Sequence[Objection]) -> bool:
+    """Whether one text denies the other, of no two names: a model that reads two subjects must not hide that (C7)."""
+    opposed = {objection.guard for objection in objected if objection.possible_contradiction}
+    return not opposed.isdisjoint(_DENYING) and _NAMING.isdisjoint(objection.guard for objection in objected)
 
 
 def _opposed(objected: Sequence[Objection]) -> bool:

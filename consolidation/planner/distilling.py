@@ -7,10 +7,10 @@ draft becomes memory only through an operation that is applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 from django.conf import settings
 from django.db import transaction
@@ -247,8 +247,9 @@ def proposals(*, scope_id: int, distilled: Distilled, policy: Policy, reserved: 
     """
     promoted = _promoted(scope_id, distilled, policy, reserved)
     resting = {row: one.id for one in promoted if one.appliable for row in one.sources}
+    refused = _refused_groups(scope_id) if policy.compact else frozenset[tuple[int, ...]]()
     compacted = [
-        _after(_compacted(question, distilled, policy), resting)
+        _after(_asked_anew(_compacted(question, distilled, policy), refused), resting)
         for question in distilled.questions
         if question.kind is Kind.COMPACT
         and not _to_ask(distilled.drafts.get(question.input_key))
@@ -262,6 +263,22 @@ def _compacted(question: Question, distilled: Distilled, policy: Policy) -> Prop
     draft = distilled.drafts[question.input_key]
     written = compact.read(reply=draft.reply, group=question.about)
     return compact.proposal(group=question.about, written=written, policy=policy, discriminator=question.input_key[:16])
+
+
+def _refused_groups(scope_id: int) -> frozenset[tuple[int, ...]]:
+    """The episodes of summaries that people refused or took back. Two queries."""
+    rows = Operation.objects.filter(scope_id=scope_id, kind=Kind.COMPACT, status__in=(State.REJECTED, State.UNDONE))
+    return frozenset(
+        tuple(sorted(source.row_id for source in row.sources.all())) for row in rows.prefetch_related("sources")
+    )
+
+
+def _asked_anew(proposal: Proposal, refused: Collection[tuple[int, ...]]) -> Proposal:
+    """Another model's words for episodes whose summary was refused or taken back are never applied by themselves."""
+    if not proposal.auto or proposal.sources not in refused:
+        return proposal
+    reason = f"{proposal.reason}; another summary of these was refused or taken back"
+    return replace(proposal, approval=Approval.NEEDS_HUMAN, reason=reason)
 
 
 def _after(proposal: Proposal, resting: Mapping[int, str]) -> Proposal:
@@ -280,7 +297,7 @@ def _promoted(scope_id: int, distilled: Distilled, policy: Policy, reserved: fro
         if not isinstance(question.about, promote.Cluster) or draft is None or draft.answer != Answer.OK:
             continue
         checked = promote.read(reply=draft.reply, cluster=question.about)
-        known, known_keys = _known(scope_id, checked)
+        known, former, known_keys = _known(scope_id, checked)
         found += promote.proposals(
             cluster=question.about,
             checked=checked,
@@ -289,6 +306,7 @@ def _promoted(scope_id: int, distilled: Distilled, policy: Policy, reserved: fro
             known=known,
             known_keys=known_keys,
             cardinality=taught,
+            former=former,
         )
     if not found:
         return []
@@ -317,20 +335,27 @@ def _approved(scope_id: int, reserved: frozenset[int]) -> Iterator[Proposal]:
             )
 
 
-def _known(scope_id: int, checked: promote.Checked) -> tuple[dict[str, int], dict[tuple[str, str, str], int]]:
-    """Which of the facts the scope holds already by their text, and every value it holds for the facts' subjects and
-    predicates. Two queries.
+_Key: TypeAlias = tuple[str, str, str]
+_LEFT: Final = (Status.SUPERSEDED, Status.RETRACTED, Status.ARCHIVED)
+
+
+def _known(scope_id: int, checked: promote.Checked) -> tuple[dict[str, int], dict[str, int], dict[_Key, int]]:
+    """Which of the facts the scope holds already by their text, which it held, and every value it holds for the facts'
+    subjects and predicates. Two queries.
     """
     texts = {key64(normalised(fact.text)): normalised(fact.text) for fact in checked.facts}
     keys = {key64(*map(key_part, fact.key[:2])) for fact in checked.facts if all(map(key_part, fact.key))}
-    rows = Observation.objects.filter(scope_id=scope_id, status=Status.ACTIVE)
-    by_text = rows.filter(text_key__in=texts).values_list("text_key", "pk")
-    by_key = rows.filter(sp_key__in=keys).exclude(spo_key=0).order_by("-pk")
+    rows = Observation.objects.filter(scope_id=scope_id).order_by("-pk")
+    by_text = rows.filter(text_key__in=texts, status__in=(Status.ACTIVE, *_LEFT))
+    said: dict[bool, dict[str, int]] = {True: {}, False: {}}
+    for text_key, status, pk in by_text.values_list("text_key", "status", "pk"):
+        said[status == Status.ACTIVE][texts[text_key]] = pk
+    by_key = rows.filter(sp_key__in=keys, status=Status.ACTIVE).exclude(spo_key=0)
     values = {
         (key_part(subject), key_part(predicate), key_part(value)): pk
         for pk, subject, predicate, value in by_key.values_list("pk", "subject", "predicate", "object")
     }
-    return {texts[key]: pk for key, pk in by_text}, values
+    return said[True], said[False], values
 
 
 def _earlier(scope_id: int) -> dict[tuple[tuple[int, ...], str], str]:

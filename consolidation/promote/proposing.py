@@ -31,12 +31,17 @@ class _Known:
     keys: Mapping[tuple[str, str, str], int]  # full keys
     values: Mapping[tuple[str, str], int]  # subject and predicate of a full key
     cardinality: Mapping[str, str]  # what decisions taught: predicate -> "one" or "many"
+    former: Mapping[str, int]  # normalised texts of rows that left the reads
 
     @classmethod
     def of(
-        cls, texts: Mapping[str, int], keys: Mapping[tuple[str, str, str], int], cardinality: Mapping[str, str]
+        cls,
+        texts: Mapping[str, int],
+        keys: Mapping[tuple[str, str, str], int],
+        cardinality: Mapping[str, str],
+        former: Mapping[str, int],
     ) -> _Known:
-        return cls(texts, keys, {key[:2]: keys[key] for key in sorted(keys, reverse=True)}, cardinality)
+        return cls(texts, keys, {key[:2]: keys[key] for key in sorted(keys, reverse=True)}, cardinality, former)
 
 
 def proposals(
@@ -48,16 +53,18 @@ def proposals(
     known: Mapping[str, int] = _NO_TEXTS,
     known_keys: Mapping[tuple[str, str, str], int] = _NO_KEYS,
     cardinality: Mapping[str, str] = _UNTAUGHT,
+    former: Mapping[str, int] = _NO_TEXTS,
 ) -> tuple[Proposal, ...]:
     """One PROMOTE for each fact, in the reply's order: automatic, for a person, or skipped with the count (R45, R76).
 
     `discriminator` names the question and its answer with ids and figures only; the fact's place in the reply is added,
     so that two facts of the same episodes are two operations (E4). `known` and `known_keys` hold what the scope's
     active observations say already: normalised texts, and full keys with each part through normalise.key_part. Another
-    value of a predicate that the policy or a decision (`cardinality`) calls single-valued sends a fact to a person.
+    value of a predicate that the policy or a decision (`cardinality`) calls single-valued sends a fact to a person,
+    and so does a row of the same text that left the reads (`former`): somebody corrected it, or it faded.
     """
     episodes = {episode.id: episode for episode in cluster.episodes}
-    said = _Known.of(known, known_keys, cardinality)
+    said = _Known.of(known, known_keys, cardinality, former)
     return tuple(
         _proposal(fact, [episodes[support.episode] for support in fact.support], policy, said, discriminator, cluster)
         for fact in checked.facts
@@ -79,7 +86,7 @@ def _proposal(
         scope_id=cluster.scope_id,
         sources=tuple(sorted(episode.id for episode in episodes)),
         approval=approval,
-        reason=_reason(fact, witnesses, policy, _other_value(fact, policy, known)),
+        reason=_reason(fact, witnesses, policy, known),
         skipped_reason=skipped,
         product=_product(fact, episodes, witnesses, policy, f"{discriminator}.{fact.index}"),
         signals={"asked_about": len(cluster.episodes), "prompt": PROMPT_VERSION},
@@ -117,7 +124,8 @@ def _judged(fact: Fact, witnesses: _Witnesses, policy: Policy, known: _Known) ->
     if standing is not None:
         return Approval.NEVER, f"already known as {obs(standing)}"
     enough = witnesses.plain >= policy.auto_support and witnesses.inside > 0
-    automatic = enough and fact.keyed and _other_value(fact, policy, known) is None
+    new = normalised(fact.text) not in known.former and _other_value(fact, policy, known) is None
+    automatic = enough and fact.keyed and new
     return Approval.AUTO if automatic else Approval.NEEDS_HUMAN, ""
 
 
@@ -143,17 +151,19 @@ def full_key(key: tuple[str, str, str]) -> tuple[str, str, str] | None:
     return (subject, predicate, value) if subject and predicate and value else None
 
 
-def _reason(fact: Fact, witnesses: _Witnesses, policy: Policy, other: int | None) -> str:
+def _reason(fact: Fact, witnesses: _Witnesses, policy: Policy, known: _Known) -> str:
     """Corroboration in figures (R53, R77)."""
     outside = "" if witnesses.inside else ", all of it outside text"
     vague = witnesses.roots - witnesses.plain
     quotes = f"; the quoted words of {vague} do not plainly say it" if vague else ""
     key = "" if fact.keyed else "; its key is not in its words"
+    other, gone = _other_value(fact, policy, known), known.former.get(normalised(fact.text))
+    former = "" if gone is None else f"; {obs(gone)} said it and left the reads"
     beside = "" if other is None else f"; {obs(other)} has a value for this subject and predicate"
     return (
         f"{_count(witnesses.roots, 'independent source')} in {_count(witnesses.episodes, 'episode')}{outside}, "
         f"{_count(witnesses.verified, 'verified success', 'verified successes')}; "
-        f"confidence {_confidence(policy):.2f} (promoted, not user-stated){quotes}{key}{beside}"
+        f"confidence {_confidence(policy):.2f} (promoted, not user-stated){quotes}{key}{former}{beside}"
     )
 
 
