@@ -100,6 +100,16 @@ SELECT p.op_id FROM consolidation_operation p
 JOIN observations_observation o ON o.scope_id = p.scope_id AND o.id = p.derived_id
 WHERE (p.status = 'applied' AND o.status = 'retracted')
    OR (p.status = 'undone' AND o.status NOT IN ('retracted', 'erased'))
+UNION
+SELECT p.op_id FROM consolidation_operation p
+LEFT JOIN consolidation_alias a ON a.scope_id = p.scope_id AND a.operation = {_STAMP}
+WHERE p.kind = 'alias' AND CASE WHEN p.status = 'applied'
+  THEN a.id IS NULL OR (a.removed_at IS NOT NULL AND a.subject_key <> 0)  -- erased with the last record about it
+  ELSE a.id IS NOT NULL AND a.removed_at IS NULL END
+UNION
+SELECT 'lesson ' || c.id FROM consolidation_cardinality c
+LEFT JOIN consolidation_operation p ON p.scope_id = c.scope_id AND c.operation = {_STAMP}
+WHERE c.withdrawn_at IS NULL AND p.status IS DISTINCT FROM 'applied'
 """  # noqa: S608 - made of constants
 
 _ONE_CLAIM = """
@@ -303,7 +313,7 @@ WHERE p.status = 'applied' AND p.kind = 'merge' AND (
 INVARIANTS: Final = (
     Invariant("I1", "every derived row has exactly the lineage its operation names", _LINEAGE),
     Invariant("I2", "every row that was replaced or merged leads to a successor that was not taken back", _NO_LOSS),
-    Invariant("I3", "an applied operation has one derived row, any other operation none", _SINGLE_CARRIER),
+    Invariant("I3", "an applied operation has its one product, any other operation none", _SINGLE_CARRIER),
     Invariant("I4", "no source is used up twice, and none that is used up is active", _ONE_CLAIM),
     Invariant("I5", "no edge leads from one scope into another", _SCOPE_CLOSED),
     Invariant(

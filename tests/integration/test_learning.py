@@ -9,13 +9,13 @@ from django.db import transaction
 
 from consolidation import learning, review
 from consolidation.models import Cardinality, Operation, Policy
-from consolidation.operations import Kind
+from consolidation.operations import Approval, Kind
 from consolidation.runner import Outcome
 from observations import store
 from observations.models import Observation, Scope, database_now
 from observations.records import Given, KeyState
 from tests.acceptance.acting import apply, undo
-from tests.building import LONG_AGO, observe, scope
+from tests.building import LONG_AGO, observe, propose, scope
 from tests.integration.planning import operations, plan
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -159,10 +159,10 @@ def test_rows_without_a_predicate_teach_nothing(within: Scope) -> None:
 def test_several_holds_whatever_else_was_taught_before_or_after(order: tuple[str, ...], within: Scope) -> None:
     """That it holds several was said in so many words; that it holds one follows from keeping one."""
     for number, holds in enumerate(order):
-        learning.teach(
-            scope_id=within.pk, predicate="likes", many=holds == "many", operation=f"op_{number}#1", by="rita"
-        )
-    assert lessons(within) == {"likes": "many"}
+        rows = hobbies(within, f"subject {number}", "chess", "rowing")
+        keep = review.Decision(many_valued=True) if holds == "many" else review.Decision(keep=rows[0].pk)
+        decided(propose(Kind.SUPERSEDE, rows, approval=Approval.NEEDS_HUMAN), keep)
+    assert lessons(within) == {"has hobby": "many"}
 
 
 def test_a_second_decision_keeps_the_lesson_when_the_first_is_undone(within: Scope) -> None:
