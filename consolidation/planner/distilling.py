@@ -7,6 +7,7 @@ draft becomes memory only through an operation that is applied.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -376,17 +377,21 @@ def _same_as_before(one: Proposal, earlier: Mapping[tuple[tuple[int, ...], str],
 
 
 def _unrefused(scope_id: int, distilled: Distilled, found: Iterable[Proposal]) -> Iterator[Proposal]:
-    """Without facts that people refused or took back, unless a new witness speaks for them now. One query."""
-    refused: dict[str, set[str]] = {}
+    """Without facts that people refused or took back, in those words or under that key, unless a new witness speaks for
+    them now. One query.
+    """
+    refused: defaultdict[object, set[str]] = defaultdict(set)
     rows = Operation.objects.filter(
         scope_id=scope_id, kind=Kind.PROMOTE, status__in=(State.REJECTED, State.UNDONE), sources__episode__isnull=False
     )
-    for text, root in rows.values_list("text", "sources__episode__root_source"):
-        refused.setdefault(normalised(text), set()).add(witness(root))
+    said = ("text", "claim_subject", "claim_predicate", "claim_object", "sources__episode__root_source")
+    for text, subject, predicate, value, root in rows.values_list(*said):
+        for name in promote.names(text=text, key=(subject, predicate, value)):
+            refused[name].add(witness(root))
     for one in found:
-        text = normalised(one.text)
         roots = {witness(distilled.episodes[row].root_source) for row in one.sources}
-        if text not in refused or not roots <= refused[text]:
+        names = promote.names(text=one.text, key=one.key)
+        if not any(name in refused and roots <= refused[name] for name in names):
             yield one
 
 

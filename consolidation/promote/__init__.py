@@ -10,7 +10,7 @@ from consolidation.promote.asking import PROMPT_VERSION, request
 from consolidation.promote.checking import Checked, Fact, Refusal, Support, Why, read
 from consolidation.promote.cluster import Cluster, root, roots, stated_by, together
 from consolidation.promote.finding import MAX_CLUSTERS, MAX_EPISODES, WINDOW, Found, clusters
-from consolidation.promote.proposing import CEILING, once, proposals, unsupported
+from consolidation.promote.proposing import CEILING, names, once, proposals, unsupported
 
 __all__ = [
     "CEILING",
@@ -26,6 +26,7 @@ __all__ = [
     "Support",
     "Why",
     "clusters",
+    "names",
     "once",
     "proposals",
     "read",

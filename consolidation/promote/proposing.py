@@ -226,14 +226,14 @@ def once(*, proposals: Iterable[Proposal], approved: Iterable[Proposal] = ()) ->
     """
     given = list(proposals)
     ranked = sorted((one for one in given if one.appliable), key=lambda one: (-_roots(one), one.id))
-    kept: dict[object, str] = {name: one.id for one in approved for name in _names(one)}
+    kept: dict[object, str] = {name: one.id for one in approved for name in names(text=one.text, key=one.key)}
     again: dict[int, str] = {}
     for proposal in ranked:
-        names = _names(proposal)
-        first = next((kept[name] for name in names if name in kept), "")
+        own = names(text=proposal.text, key=proposal.key)
+        first = next((kept[name] for name in own if name in kept), "")
         if first and first != proposal.id:
             again[id(proposal)] = first
-        kept.update((name, first or proposal.id) for name in names if name not in kept)
+        kept.update((name, first or proposal.id) for name in own if name not in kept)
     return tuple(_skipped(one, again[id(one)]) if id(one) in again else one for one in given)
 
 
@@ -242,9 +242,10 @@ def _roots(proposal: Proposal) -> int:
     return counted if isinstance(counted, int) else 0
 
 
-def _names(proposal: Proposal) -> list[object]:
-    key = full_key(proposal.key)
-    return [normalised(proposal.text), *([key] if key is not None else [])]
+def names(*, text: str, key: tuple[str, str, str]) -> list[object]:
+    """What makes two facts the same claim: the normalised text, and the full key where there is one."""
+    full = full_key(key)
+    return [normalised(text), *([full] if full is not None else [])]
 
 
 def _skipped(proposal: Proposal, first: str) -> Proposal:

@@ -17,7 +17,7 @@ from consolidation.runner import naming
 from consolidation.runner.effects import EFFECTS, ERASE_PRUNED
 from consolidation.runner.work import Effect, Outcome, Result, Work, lock, record, result, stamp
 from observations import store
-from observations.models import Episode, Observation, Outbox, Transition, database_now
+from observations.models import Episode, Observation, Outbox, Transition, Use, database_now
 from observations.records import Status
 
 _LEAVES_ITS_SOURCES = (Kind.PROMOTE, Kind.ALIAS)  # what happens to their sources later is not their business
@@ -95,11 +95,25 @@ def _moved_since_review(work: Work) -> str:
     moved = review.changes(operation=work.operation, sources=work.sources, rows=work.standing())
     if moved:
         return "; ".join(moved)
-    if named := naming.moved(work):
-        return named
+    if other := naming.moved(work) or _used_since(work):
+        return other
     if work.operation.status == State.APPROVED:
         return "" if _digest(work) == work.operation.approved_digest else "the policy changed since it was approved"
     return "" if work.policy.hash == work.operation.policy_hash else "the policy changed since it was planned"
+
+
+def _used_since(work: Work) -> str:
+    """Which sources a prompt was given since they were planned to leave because none is (C10, I13). One query, for
+    archives and for prunes of what nobody uses.
+    """
+    operation = work.operation
+    if operation.kind != Kind.ARCHIVE and not (operation.kind == Kind.PRUNE and operation.product.get("only_unused")):
+        return ""
+    given = Use.objects.filter(
+        scope_id=operation.scope_id, observation_id__in=work.ids, used_at__gt=operation.created_at
+    )
+    rows = given.order_by("observation_id").values_list("observation_id", flat=True).distinct()
+    return "; ".join(f"{obs(pk)} was used" for pk in rows)
 
 
 def _digest(work: Work) -> str:

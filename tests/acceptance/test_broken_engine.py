@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from consolidation import aliases, invariants, learning, review, rollout, runner
 from consolidation.models import Draft, Operation, Plan, Policy
@@ -176,6 +178,47 @@ def test_a_model_door_that_breaks_costs_one_step_of_one_scope(within: Scope) -> 
     assert "secret" not in str(made.failures)
     assert {operation.kind for operation in items(made)} == {Kind.MERGE, Kind.PROMOTE}
     assert pair
+
+
+def test_a_refused_fact_is_not_promoted_in_other_words(within: Scope) -> None:
+    """The memory of decisions: the same claim of the same witnesses is not applied because a model rewords it."""
+    weeks(within)
+    plan(within, completer=promoting())
+    review.reject(operation=latest(Kind.PROMOTE), by="ann", reason="it was for a project, not a habit")
+    tell("The soup tasted of paprika and salt.", within=within, root="doc://9")
+    plan(within, completer=promoting(text="Ana usually takes the night train to Graz"))
+    assert open_items(Kind.PROMOTE) == []
+    weeks(within, roots=("doc://4",), first=4)
+    plan(within, completer=promoting((0, 1, 2, 4), text="Ana usually takes the night train to Graz"))
+    assert len(open_items(Kind.PROMOTE)) == 1
+
+
+def test_two_planners_at_once_ask_make_one_item_each_and_lose_nothing(within: Scope) -> None:
+    """Two plans of one scope race: no error, no item twice, and either plan can be applied."""
+    weeks(within)
+    engine.alike(within)
+    both = threading.Barrier(2, timeout=20)
+
+    def said(_request: Request) -> Any:
+        both.wait()
+        return {"facts": [fact((0, 1, 2))]}
+
+    def planned() -> int:
+        try:
+            return plan(within, completer=ScriptedCompleter(by_purpose={"promote": said})).pk
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        made = [future.result(timeout=60) for future in [pool.submit(planned) for _ in range(2)]]
+    assert [one.kind for one in Operation.objects.exclude(status=State.SKIPPED).order_by("kind")] == [
+        "merge",
+        "promote",
+    ]
+    for pk in made:
+        engine.apply_all(Plan.objects.get(pk=pk))
+    assert Observation.objects.active().in_scope(within).count() == 2
+    assert invariants.check() == []
 
 
 # --- drafts ----------------------------------------------------------------------------------------------------------
@@ -446,6 +489,24 @@ def test_a_whole_store_applied_and_planned_until_nothing_is_left_comes_to_rest(w
         engine.apply_all(made)
         assert invariants.check() == []
     assert plan(completer=completer).figures["new"] == 0
+
+
+@pytest.mark.parametrize("kind", [Kind.ARCHIVE, Kind.PRUNE])
+def test_what_a_prompt_was_given_since_it_was_planned_stays(within: Scope, kind: Kind) -> None:
+    """C10, I13: planned as faded or unused on Monday, used on Tuesday, not taken away on Wednesday."""
+    retention = [{"stated_by": "agent", "older_than_days": 30, "only_unused": True}]
+    body = {"archive": True, "archive_below": 0.5} if kind == Kind.ARCHIVE else {"prune": True, "retention": retention}
+    Policy.objects.create(pattern=within.name, body=body)
+    row = observe("The crane stands in hall 2", within=within, created_at=database_now() - timedelta(days=4000))
+    plan(within)
+    if kind == Kind.PRUNE:
+        review.approve(operation=latest(kind), by="ann", reason="nobody needs it")
+    engine.use(row)
+    result = runner.apply(operation=latest(kind), by="ann")
+    assert (result.outcome, "used" in result.sentence) == (Outcome.STALE, True)
+    assert Observation.objects.get(pk=row.pk).status == Status.ACTIVE
+    plan(within)
+    assert open_items(kind) == []
 
 
 # --- whole plans -----------------------------------------------------------------------------------------------------
