@@ -164,18 +164,21 @@ def test_undo_works_while_sources_are_archived_and_is_refused_when_they_are_prun
     engine.alike(within)
     run("--apply")
     merge = newest(Kind.MERGE)
-    engine.use(engine.product(merge))
+    derived = engine.product(merge)
+    engine.use(derived)
     Policy.objects.create(pattern="*", body={"prune": True})
     run("")
     prune = newest(Kind.PRUNE)
     assert run(f"approve {prune.op_id} --reason 'used up'").status == 0
     assert run(f"apply {prune.op_id}").status == 0
+    waiting = run(f"undo {merge.op_id}")
+    assert (waiting.status, f"undo {prune.op_id} first" in waiting.out) == (1, True)
     let_the_grace_pass(prune)
     runner.erase_pruned(scope_id=within.pk, operation_id=prune.pk)
-    refused = run(f"undo {merge.op_id}")
-    assert refused.status == 1
-    assert "undo" in refused.out.lower()
+    gone = run(f"undo {merge.op_id}")
+    assert (gone.status, gone.out.count("is erased and cannot come back")) == (1, 3)
     assert Operation.objects.get(pk=merge.pk).status == State.APPLIED
+    assert Observation.objects.get(pk=derived.pk).status == Status.ACTIVE
 
 
 def test_stats_show_size_over_time_duplicates_promotions_and_the_oldest_record(within: Scope) -> None:
