@@ -9,7 +9,7 @@ from django.db import DatabaseError, transaction
 
 from consolidation import invariants, review, runner
 from consolidation.models import Consumption, Operation
-from consolidation.operations import Approval, Kind, State
+from consolidation.operations import Approval, Json, Kind, State
 from consolidation.runner import Outcome
 from observations import store
 from observations.models import Episode, Evidence, Lineage, Observation, Scope, Transition
@@ -35,8 +35,8 @@ def turns(within: Scope, *, role: str = "") -> list[Episode]:
 
 
 def promotion(episodes: list[Episode], *, approval: Approval = Approval.AUTO, confidence: float = 0.6) -> Operation:
-    support = [[turn.pk, 8, 38] for turn in episodes]
-    product = {"discriminator": "d.0", "support": support, "roots": 3, "verified": 0, "confidence": confidence}
+    support: list[Json] = [[turn.pk, 8, 38] for turn in episodes]
+    product: dict[str, Json] = {"discriminator": "d.0", "support": support, "roots": 3, "verified": 0, "confidence": confidence}
     return propose(Kind.PROMOTE, episodes, approval=approval, product=product, text=FACT, key=KEY)
 
 

@@ -138,6 +138,7 @@ def promoted(within: Scope) -> Observation:
     operation = propose(Kind.PROMOTE, episodes, text=f"{TEXT}, promoted", key=KEY, product={"discriminator": "d"})
     assert runner.apply(operation=operation, by="ines").outcome == runner.Outcome.APPLIED
     operation.refresh_from_db()
+    assert operation.derived_id is not None
     return Observation.objects.get(pk=operation.derived_id)
 
 
