@@ -12,10 +12,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from consolidation.learning import aliases
-from consolidation.models import OPEN, Operation, OperationSource
+from consolidation.models import OPEN, Operation, OperationSource, held
 from consolidation.operations import Approval, Kind, Proposal
 from consolidation.review import Refused, policy_of
-from observations.models import Event, Observation, Scope
+from observations.models import Event, Observation, Scope, database_now
 from observations.normalise import key64, key_part
 
 _SHOWN: Final = 3  # records of each subject that the reviewer is shown, newest first
@@ -32,6 +32,8 @@ def request_alias(*, scope: Scope, subject: str, name: str, by: str) -> Operatio
     if not alias or not main:
         raise Refused("An alias needs two subjects, each with a letter or a digit.")
     Scope.objects.select_for_update(no_key=True).get(pk=scope.pk)  # one question at a time, and no writer waits for it
+    if reason := held(scope=scope, now=database_now()):
+        raise Refused(f"No alias can be asked for: {reason}.")
     named = aliases(scope_id=scope.pk)
     final = named.get(main, main)
     if named.get(alias, alias) == final:
