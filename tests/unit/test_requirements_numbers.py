@@ -40,7 +40,7 @@ def test_the_default_merges_and_promotes_and_prunes_nothing() -> None:
 def test_the_default_trigger_is_a_person_and_a_cron_line_is_written_down() -> None:
     """R33 (N): schedule, record count or manual; manual unless somebody says otherwise, and a line for cron."""
     assert (DEFAULT.trigger, set(Trigger)) == (Trigger.MANUAL, {"manual", "records", "schedule"})
-    assert re.search(r"^\d+ \d+ \* \* \* .*manage\.py consolidate plan --explain$", OPERATIONS, re.MULTILINE)
+    assert re.search(r"^ *\d+ \d+ \* \* \* .*manage\.py consolidate plan --explain$", OPERATIONS, re.MULTILINE)
 
 
 # --- blocks ----------------------------------------------------------------------------------------------------------
