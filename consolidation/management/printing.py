@@ -12,7 +12,7 @@ from consolidation.operations import Approval, Kind, State, ep, obs, visible
 from consolidation.rendering import render
 from consolidation.runner import Outcome, Result, UndoPreview
 from observations import ingest
-from observations.models import Event, Observation, Scope
+from observations.models import Episode, Event, Observation, Scope
 
 Document = dict[str, object]
 
@@ -177,6 +177,7 @@ def operation_text(operation: Operation, document: Mapping[str, object]) -> str:
         why = f": {visible(operation.decision_reason)}" if operation.decision_reason else ""
         lines.append(f"  decided   {operation.decided_at:%Y-%m-%d %H:%M} UTC by {visible(operation.decided_by)}{why}")
     lines += _says(operation)
+    lines += _losses(operation)
     lines += _sources(operation)
     lines += _signals(operation.signals)
     lines += ["  history", *_history(document["events"])]
@@ -192,6 +193,18 @@ def _says(operation: Operation) -> list[str]:
     lines += [f"  key       {' / '.join(map(visible, key))}"] if any(key) else []
     support = planner.support_line(operation)
     return [*lines, f"  support   {support}"] if support else lines
+
+
+def _losses(operation: Operation) -> list[str]:
+    """The words of the episodes that a summary would lose, for whoever decides about it (C9)."""
+    places = operation.signals.get("lost_at", []) if operation.kind == Kind.COMPACT else []
+    texts = dict(Episode.objects.filter(operation_sources__operation=operation).values_list("pk", "text"))
+    lines = []
+    for place in places:
+        words = (texts.get(place["episode"]) or "")[place["start"] : place["end"]]
+        if words:
+            lines.append(f'    {ep(place["episode"])}  "{visible(words)}"  ({place["sort"]}, {place["how"]})')
+    return ["  would lose", *lines] if lines else []
 
 
 def _sources(operation: Operation) -> list[str]:

@@ -270,6 +270,10 @@ def _is_episode(fields: _Fields) -> bool:
     return any(field in fields for field in _EPISODE_FIELDS) and not any(field in fields for field in _CLAIM_FIELDS)
 
 
+_PEOPLE: Final = (StatedBy.USER, StatedBy.OPERATOR)
+_SAID_BY_A_PERSON: Final = 0.9  # where a line gives no confidence: over whatever is promoted (R75)
+
+
 def _required(text: str, field: str = "text") -> str:
     if not text.strip():
         raise LineRefused(f"{field} is missing or empty")
@@ -283,14 +287,15 @@ def _claim(fields: _Fields, *, erased: bool) -> Claim:
     start, end = fields.moment("valid_from"), fields.moment("valid_to")
     if start and end and end < start:
         raise LineRefused("valid_to is before valid_from")
+    origin = fields.choice("stated_by", StatedBy, StatedBy.AGENT)
     return Claim(
         text="" if erased else _required(text),
         external_id=fields.name("id"),
         subject=fields.text("subject", limit=500),
         predicate=fields.text("predicate", limit=500),
         object=fields.text("object", limit=1000),
-        confidence=fields.share("confidence", default=0.5),
-        stated_by=fields.choice("stated_by", StatedBy, StatedBy.AGENT),
+        confidence=fields.share("confidence", default=_SAID_BY_A_PERSON if origin in _PEOPLE else 0.5),
+        stated_by=origin,
         kind=fields.choice("memory_kind", MemoryKind, MemoryKind.FACT),
         half_life_days=fields.whole("half_life_days", least=1) if "half_life_days" in fields else None,
         created_at=fields.past_moment("created_at"),
