@@ -33,7 +33,8 @@ _KEPT: Final = (Answer.OK, Answer.REFUSED, Answer.CUT_OFF, Answer.UNUSABLE)  # t
 _ATTEMPTS: Final = 3  # an answer that could not be used is asked for again as often as this in all
 _LOOSER: Final = 0.35  # episodes that agree are less alike than claims that do
 _LOOSEST: Final = 0.3
-_AT_A_TIME: Final = 20  # questions between two signs of progress
+_AT_A_TIME: Final = 10  # questions between two signs of progress, each answered before the next; lost when killed
+_BULK: Final = 100  # questions from which the model's half price is worth minutes of waiting
 
 Progress = Callable[[str], object]
 
@@ -60,6 +61,7 @@ class Fault:
     kind: Kind
     sentence: str
     failed: bool  # it was tried, or somebody had asked for it; else it merely could not run
+    final: bool = False  # nothing more will come of it: what is not proposed any more may go stale
 
     def to_dict(self, scope: str) -> dict[str, Json]:
         """As a plan keeps it."""
@@ -85,7 +87,7 @@ class Distilled:
     @property
     def unfinished(self) -> frozenset[Kind]:
         """The kinds that were not planned to the end."""
-        return frozenset(fault.kind for fault in self.faults)
+        return frozenset(fault.kind for fault in self.faults if not fault.final)
 
     def fail(self, sentence: str) -> None:
         """Note that nothing could be planned from these episodes, for a reason that is nobody's answer."""
@@ -164,7 +166,7 @@ def _given_up(distilled: Distilled, kind: Kind) -> None:
     lost = sum(draft is not None and draft.answer != Answer.OK and not _to_ask(draft) for draft in drafts)
     if lost:
         sentence = f"{lost} groups of episodes got no usable answer in {_ATTEMPTS} attempts and are left as they are."
-        distilled.faults.append(Fault(kind, sentence, failed=False))
+        distilled.faults.append(Fault(kind, sentence, failed=False, final=True))
 
 
 def _ask_all(
@@ -176,8 +178,9 @@ def _ask_all(
     progress: Progress,
 ) -> None:
     failed: list[ModelFailed] = []
-    for start in range(0, len(waiting), _AT_A_TIME):
-        part = waiting[start : start + _AT_A_TIME]
+    size = _BULK if len(waiting) >= _BULK else _AT_A_TIME
+    for start in range(0, len(waiting), size):
+        part = waiting[start : start + size]
         outcomes = completer.complete_all([question.request for question in part])
         for question, outcome in zip(part, outcomes, strict=True):
             if isinstance(outcome, ModelFailed):

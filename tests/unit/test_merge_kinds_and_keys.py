@@ -218,3 +218,12 @@ def test_what_is_one_subject_by_an_alias_needs_a_whole_key_to_merge_by_itself() 
     made = only(partly)
     assert made.approval is Approval.NEEDS_HUMAN
     assert "one subject by an alias" in made.reason
+
+
+def test_the_key_of_a_promoted_row_is_a_models_and_merges_nothing_by_itself() -> None:
+    """Decision 0012: its fact was reviewed or rests on three witnesses; its key rests on a model."""
+    a, b = reworded(*twins())
+    made = only([replace(a, derivation="promote"), b])
+    assert made.approval is Approval.NEEDS_HUMAN
+    assert "key given by a model" in made.reason
+    assert only([replace(record, derivation="promote") for record in twins()]).auto, "the same words are the same claim"
