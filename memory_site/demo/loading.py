@@ -71,14 +71,17 @@ def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
 
 
 def _policies() -> str:
-    """What the steward set, where nobody has set anything since; and what each policy is for, as it is printed."""
+    """What the steward set, where nobody has set anything before or since, and what for; as lines to print."""
     lines = ["Policies:"]
-    known = set(Policy.objects.values_list("pattern", flat=True))
+    known = Policy.objects.in_bulk(field_name="pattern")
     for one in demo.POLICIES:
-        if one.pattern not in known:
-            revising.revise(pattern=one.pattern, policy=Rules.from_dict(one.body), by="dora", version=revising.NEW)
-        lines.append(f"  {one.pattern:<22} {one.why}")
-    open_scopes = sorted(set(demo.SCOPES) - {one.pattern for one in demo.POLICIES} - known)
+        row = known.get(one.pattern)
+        if row is None:
+            rules = Rules.from_dict(one.body)
+            row = revising.revise(pattern=one.pattern, policy=rules, by="dora", version=revising.NEW)
+        changed = f"version {row.version}, changed by {row.updated_by}"
+        lines.append(f"  {one.pattern:<22} {one.why if (row.version, row.updated_by) == (1, 'dora') else changed}")
+    open_scopes = sorted(set(demo.SCOPES) - {one.pattern for one in demo.POLICIES} - known.keys())
     lines += [f"  {name:<22} none: four questions wait for an answer" for name in open_scopes]
     return "\n".join(lines)
 

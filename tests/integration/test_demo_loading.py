@@ -172,8 +172,10 @@ def test_loading_again_adds_nothing_plans_nothing_and_keeps_every_password(loade
 
 def test_a_policy_that_somebody_set_since_is_left_alone(loaded: Loaded, home: Path) -> None:
     asking.answer(pattern="research/tidewater-lab", answers=asking.Answers(keep_days=30), by="somebody")
+    asking.answer(pattern="people/maya-okafor", answers=asking.Answers(keep_days=30), by="somebody")
     again = load(say=lambda _: None, home=home)
     assert Policy.objects.get(pattern="research/tidewater-lab").updated_by == "somebody"
+    assert "people/maya-okafor     version 2, changed by somebody" in again.policies
     assert "four questions" not in again.policies
     assert "four questions" in loaded.policies
 
