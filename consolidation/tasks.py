@@ -31,6 +31,7 @@ SCHEDULE: Final = "schedule"
 SEEN: Final = "seen"  # in a plan's figures: how its scope stood just before it was read
 PLANNED_AGAIN_AFTER = timedelta(days=7)  # a quiet scope too: retention and first uses need no change of a row
 
+_MOST_ASKED: Final = 60  # questions to the model per kind: a worker's task ends after ten minutes, whatever it does
 VERIFY: Final = "consolidation.tasks.verify"
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,14 @@ def _plan_scope(job: outbox.Job) -> str:
         return outbox.ALREADY_DONE
     seen = standing(scope_id=scope.pk).get(scope.pk, {})
     try:
-        made = planner.plan(scopes=[scope], pattern=scope.name, by=SCHEDULE, trigger=SCHEDULE, window=window)
+        made = planner.plan(
+            scopes=[scope],
+            pattern=scope.name,
+            by=SCHEDULE,
+            trigger=SCHEDULE,
+            window=window,
+            most_asked=_MOST_ASKED,
+        )
     except Refused as refusal:
         raise outbox.NotYet("everything is paused") from refusal
     except IntegrityError:
@@ -158,10 +166,11 @@ def changed_scopes(*, older_than: timedelta) -> list[int]:
 
 
 def _unfinished(plan: Plan, midnight: datetime) -> bool:
-    """Whether a plan left something to the next one, though nothing changes: a step that failed, or questions over the
-    budget of a day (of UTC) that is over.
+    """Whether a plan left something to the next one, though nothing changes: a step that failed or was not done to its
+    end, or questions over the budget of a day (of UTC) that is over.
     """
-    return plan.state == Plan.State.PARTIAL or (bool(plan.figures.get("held_back")) and plan.created_at < midnight)
+    waits = plan.state == Plan.State.PARTIAL or any(item.get("waits") for item in plan.failures)
+    return waits or (bool(plan.figures.get("held_back")) and plan.created_at < midnight)
 
 
 # --- applying -------------------------------------------------------------------------------------------------------

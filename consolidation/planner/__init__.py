@@ -81,9 +81,10 @@ def plan(
     progress: Progress | None = None,
     profile: Profile | None = None,
     completer: Completer | None = None,
+    most_asked: int | None = None,
 ) -> Plan:
     """Plan the scopes and store the plan; memory is only read. The profile defaults to the current embedder's as it was
-    measured, the model to the one that is configured.
+    measured, the model to the one that is configured; `most_asked` limits the questions to it per scope and kind.
 
     Must not be called inside a transaction. Raises Refused while everything is paused, and IntegrityError when a plan
     of the same (pattern, window) was stored first. A scope or a step that fails makes the plan partial, or failed when
@@ -98,7 +99,7 @@ def plan(
     model = completer.model if completer is not None else distilling.model_name()
     passes, store = _read(ordered, profile, model, told)
     for one in passes:
-        _distil(one, completer, told)
+        _distil(one, completer, told, most_asked)
     with transaction.atomic():
         made = Plan.objects.create(
             scope=ordered[0] if len(ordered) == 1 else None,
@@ -231,7 +232,7 @@ def _links(one: _Pass, columns: Columns, profile: Profile, policy: Rules) -> lis
 # --- asking and proposing --------------------------------------------------------------------------------------------
 
 
-def _distil(one: _Pass, completer: Completer | None, progress: Progress) -> None:
+def _distil(one: _Pass, completer: Completer | None, progress: Progress, most_asked: int | None) -> None:
     """Ask the model about a scope's episodes and add what its answers propose; then order and count it all."""
     if one.left_out:
         return
@@ -239,7 +240,9 @@ def _distil(one: _Pass, completer: Completer | None, progress: Progress) -> None
     try:
         if one.distilled.questions:
             asked = completer or _door(scope_id)
-            distilling.ask(scope_id=scope_id, distilled=one.distilled, completer=asked, progress=progress)
+            distilling.ask(
+                scope_id=scope_id, distilled=one.distilled, completer=asked, progress=progress, most=most_asked
+            )
         one.proposals += distilling.proposals(
             scope_id=scope_id, distilled=one.distilled, policy=policy, reserved=one.settled.reserved_turns
         )

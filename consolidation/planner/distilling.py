@@ -61,11 +61,13 @@ class Fault:
     kind: Kind
     sentence: str
     failed: bool  # it was tried, or somebody had asked for it; else it merely could not run
+    waits: bool = False  # for the next pass, though nothing changes
     final: bool = False  # nothing more will come of it: what is not proposed any more may go stale
 
     def to_dict(self, scope: str) -> dict[str, Json]:
         """As a plan keeps it."""
-        return {"scope": scope, "step": self.kind, "error": f"{self.kind}: {self.sentence}", "failed": self.failed}
+        said = f"{self.kind}: {self.sentence}"
+        return {"scope": scope, "step": self.kind, "error": said, "failed": self.failed, "waits": self.waits}
 
 
 @dataclass(slots=True)
@@ -143,10 +145,18 @@ def _question(kind: Kind, about: promote.Cluster | compact.Group, request: Reque
 # --- asking, outside every transaction -------------------------------------------------------------------------------
 
 
-def ask(*, scope_id: int, distilled: Distilled, completer: Completer | ModelFailed, progress: Progress) -> None:
+def ask(
+    *,
+    scope_id: int,
+    distilled: Distilled,
+    completer: Completer | ModelFailed,
+    progress: Progress,
+    most: int | None = None,
+) -> None:
     """Put the open questions to the model and keep its answers, a few at a time; what fails is noted, never lost.
 
-    With a ModelFailed in place of a model, nothing is asked and the reason is noted.
+    With a ModelFailed in place of a model, nothing is asked and the reason is noted. `most` questions of each kind are
+    asked, where somebody's time is limited; that the rest waits is noted, too.
     """
     for kind in (Kind.PROMOTE, Kind.COMPACT):
         _given_up(distilled, kind)
@@ -157,7 +167,8 @@ def ask(*, scope_id: int, distilled: Distilled, completer: Completer | ModelFail
             failed = kind is Kind.COMPACT or completer.answer is not Answer.NO_MODEL
             distilled.faults.append(Fault(kind, f"did not run. {sentence}", failed))
         elif waiting and not isinstance(completer, ModelFailed):
-            _ask_all(scope_id, distilled, kind, waiting, completer, progress)
+            _ask_all(scope_id, distilled, kind, waiting[:most], completer, progress)
+            _left(distilled, kind, len(waiting[:most]), len(waiting))
 
 
 def _given_up(distilled: Distilled, kind: Kind) -> None:
@@ -167,6 +178,12 @@ def _given_up(distilled: Distilled, kind: Kind) -> None:
     if lost:
         sentence = f"{lost} groups of episodes got no usable answer in {_ATTEMPTS} attempts and are left as they are."
         distilled.faults.append(Fault(kind, sentence, failed=False, final=True))
+
+
+def _left(distilled: Distilled, kind: Kind, asked: int, waiting: int) -> None:
+    if asked < waiting:
+        sentence = f"{waiting - asked} of {waiting} groups of episodes wait for the next pass."
+        distilled.faults.append(Fault(kind, sentence, failed=False, waits=True))
 
 
 def _ask_all(

@@ -351,3 +351,18 @@ def test_copies_of_one_source_are_one_witness_and_the_plan_says_so(within: Scope
     again = plan(within, completer)
     assert not Operation.objects.exclude(status__in=(State.SKIPPED, State.STALE)).exists()
     assert again.figures["asked"] == 0
+
+
+def test_a_pass_of_limited_time_asks_so_many_questions_and_says_what_waits(within: Scope) -> None:
+    """A worker's task is ended after a while: what it did not ask is asked by the next pass, and is not nothing."""
+    for at in range(80):
+        tell(f"In week {at} Ana {WORDS} again.", within=within, root=f"doc://{at}", session=f"s{at}")
+    completer = ScriptedCompleter(by_purpose={"promote": {"facts": []}})
+    values = {"pattern": within.name, "by": "test", "trigger": "schedule", "profile": HASHING, "completer": completer}
+    first = planner.plan(scopes=[within], most_asked=2, **values)  # type: ignore[arg-type]
+    assert len(completer.requests) == 2
+    assert "wait for the next pass" in first.failures[0]["error"]
+    assert first.state == Plan.State.COMPLETE
+    planner.plan(scopes=[within], **values)  # type: ignore[arg-type]
+    assert len(completer.requests) > 2
+    assert len({request.text for request in completer.requests}) == len(completer.requests), "none was asked twice"
