@@ -131,11 +131,13 @@ def unanswered(*, scopes: Iterable[Scope]) -> list[Scope]:
 
 def answer(*, pattern: str, answers: Answers, by: str) -> Policy:
     """Store the answers as the policy of a pattern. What is not answered stays as it holds there now: by the policy of
-    the pattern, or the one around it, or by default. Raises PolicyError, and revising.Conflict.
+    the pattern, or the one around it, or by default: that an enabled schedule plans what nobody spoke about, too.
+    Raises PolicyError, and revising.Conflict.
     """
     rules.check_pattern(pattern=pattern)
     row = revising.wider(pattern=pattern)
-    held: Mapping[str, Json] = rules.Policy.from_dict(row.body).to_dict() if row else rules.Policy().to_dict()
+    unspoken = {**rules.Policy().to_dict(), "trigger": Trigger.SCHEDULE}
+    held: Mapping[str, Json] = rules.Policy.from_dict(row.body).to_dict() if row else unspoken
     policy = rules.Policy.from_dict({**held, **answers.values()})
     version = row.version if row is not None and row.pattern == pattern else revising.NEW
     return revising.revise(pattern=pattern, policy=policy, by=by, version=version)

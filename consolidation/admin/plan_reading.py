@@ -18,8 +18,15 @@ from consolidation.operations import Approval, Kind, State, plan, visible
 from consolidation.policy import matches
 from observations.admin.base import Reach
 
+_GAPS = Chip("with gaps", "warn")  # nothing failed, and not all of it was planned
 _STATES = {Plan.State.COMPLETE: Chip("complete", "done"), Plan.State.PARTIAL: Chip("partial", "warn")}
 _FAILED = Chip("failed", "bad")
+
+
+def _state(row: Plan) -> Chip:
+    if row.state == Plan.State.COMPLETE and row.failures:
+        return _GAPS
+    return _STATES.get(Plan.State(row.state), _FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,7 @@ def _summary(row: Plan, counted: Counter[tuple[str, str]]) -> Summary:
     return Summary(
         pk=row.pk,
         name=plan(row.pk),
-        state=_STATES.get(Plan.State(row.state), _FAILED),
+        state=_state(row),
         pattern="every scope" if row.pattern == "*" else visible(row.pattern),
         created=when(row.created_at),
         by=visible(row.requested_by),

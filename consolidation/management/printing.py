@@ -41,17 +41,17 @@ def _failures(plan: Plan) -> list[str]:
     lines = [f"  {visible(failure['scope'])}: {visible(failure['error'])}" for failure in failed_scopes(plan)]
     if not lines:
         return []
-    steps = sum("step" in failure for failure in failed_scopes(plan))
-    scopes = len(lines) - steps
-    what = " and ".join(
-        part
-        for part in (
-            f"{scopes} scopes could not be planned" if scopes else "",
-            f"{steps} steps could not be finished" if steps else "",
-        )
-        if part
-    )
-    return [f"{word}  {what}; what follows leaves them out.", *lines, ""]
+    return [f"{word}  {failures_line(plan)}; what follows leaves them out.", *lines, ""]
+
+
+def failures_line(plan: Plan) -> str:
+    """How many scopes and steps failed: one clause, or empty."""
+    failed = failed_scopes(plan)
+    steps = sum("step" in failure for failure in failed)
+    scopes = len(failed) - steps
+    parts = [f"{scopes} scope{'s' * (scopes != 1)} could not be planned"] if scopes else []
+    parts += [f"{steps} step{'s' * (steps != 1)} could not be finished"] if steps else []
+    return " and ".join(parts)
 
 
 def failed_scopes(plan: Plan) -> list[dict[str, str]]:

@@ -11,7 +11,16 @@ from consolidation.models.proposals import (
     Plan,
     PlanItem,
 )
-from consolidation.models.settings import Calibration, Pause, Policy, PolicyQuerySet, PolicyRevision, held
+from consolidation.models.settings import (
+    Calibration,
+    Pause,
+    Policy,
+    PolicyQuerySet,
+    PolicyRevision,
+    held,
+    paused_by,
+    waits,
+)
 
 __all__ = [
     "OPEN",
@@ -31,4 +40,6 @@ __all__ = [
     "PolicyRevision",
     "Verdict",
     "held",
+    "paused_by",
+    "waits",
 ]

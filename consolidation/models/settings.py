@@ -136,10 +136,23 @@ class Pause(models.Model):
         )
 
 
+def paused_by(scope: models.F) -> models.Subquery:
+    """Inside a query: who paused a scope, or everything, "" where nobody did; what Pause.standing asks."""
+    rows = Pause.objects.filter(Q(scope=None) | Q(scope_id=scope)).order_by(F("scope").asc(nulls_first=True))
+    return models.Subquery(rows.values("by")[:1], output_field=models.CharField())
+
+
 def held(*, scope: Scope, now: datetime) -> str:
-    """Why nothing may be planned or applied in a scope right now: one clause, or empty."""
+    """Why nothing may be planned or applied in a scope right now: one clause, or empty. One query, or none."""
+    if scope.held(now=now):
+        return waits(scope=scope, now=now, paused="")
+    pause = Pause.standing(scope_id=scope.pk)
+    return waits(scope=scope, now=now, paused=pause.by if pause else "")
+
+
+def waits(*, scope: Scope, now: datetime, paused: str) -> str:
+    """The same when it is known who paused it. No query."""
     if scope.held(now=now):
         until = f" until {scope.held_until:%Y-%m-%d}" if scope.held_until else ""
         return f"scope is on hold{until}"
-    pause = Pause.standing(scope_id=scope.pk)
-    return f"paused by {pause.by}" if pause else ""
+    return f"paused by {paused}" if paused else ""

@@ -26,7 +26,7 @@ def promote(work: Work, by: str) -> Effect:
     support, planned = operation.product.get("support", []), float(operation.product.get("confidence", 0.0))
     claim = Claim(
         text=operation.text,
-        external_id=free_name(operation),
+        external_id=free_name(work),
         subject=operation.claim_subject,
         predicate=operation.claim_predicate,
         object=operation.claim_object,
@@ -43,7 +43,7 @@ def compact(work: Work, by: str) -> Effect:
     operation = work.operation
     claim = Claim(
         text=operation.text,
-        external_id=free_name(operation),
+        external_id=free_name(work),
         confidence=summaries.CONFIDENCE,
         stated_by=_stated_by(work),
         kind=MemoryKind.EPISODE,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Final
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from consolidation import learning, merge, review
 from consolidation.operations import Kind
@@ -13,7 +16,7 @@ from consolidation.runner.distilling import compact, promote
 from consolidation.runner.naming import alias
 from consolidation.runner.work import Effect, Work, free_name, stamp
 from observations import outbox, store
-from observations.models import Evidence, GivenKey, Use
+from observations.models import GivenKey
 from observations.records import Claim, Record, StatedBy, Status, WrittenBy
 
 ERASE_PRUNED = "erase_pruned"  # the outbox task that erases after the grace period
@@ -25,12 +28,12 @@ def _merge(work: Work, by: str) -> Effect:
     """
     operation = work.operation
     keep = int(operation.decision.get("keep") or operation.keeper_id or 0)
-    combined = merge.combine(_records(work), keeper=keep, policy=work.policy)
-    name = free_name(operation)
+    known = _known(work)
+    combined = merge.combine(known.records, keeper=keep, policy=work.policy)
     derived = store.write_derived(
         scope=operation.scope,
         derived=store.Derived(
-            claim=replace(combined.claim, external_id=name),
+            claim=replace(combined.claim, external_id=free_name(work)),
             sources=tuple(work.ids),
             derivation=Kind.MERGE,
             operation=stamp(operation),
@@ -41,7 +44,8 @@ def _merge(work: Work, by: str) -> Effect:
         ),
     )
     store.move(scope_id=operation.scope_id, ids=work.ids, to=Status.ARCHIVED, successor=derived)
-    store.copy_key(scope_id=operation.scope_id, into=derived, source=keep)  # what a model gave the text holds here too
+    if (said := _said_of(work, known.keys, keep)) is not None:
+        store.copy_key(scope_id=operation.scope_id, into=derived, source=said)
     return Effect(moved=tuple(work.ids), derived=derived)
 
 
@@ -70,7 +74,7 @@ def _right_claim(work: Work, by: str) -> int:
     subject, predicate = _key(work)
     claim = Claim(
         text=operation.decision_text,
-        external_id=free_name(operation),
+        external_id=free_name(work),
         subject=subject,
         predicate=predicate,
         confidence=0.9,
@@ -134,16 +138,47 @@ EFFECTS = {
 }
 
 
-def _records(work: Work) -> list[Record]:
-    """The locked sources as the rules see them, with the roots of their evidence and their uses. Two queries."""
-    scope_id = work.operation.scope_id
-    roots: dict[int, set[str]] = {}
-    for pk, root in Evidence.objects.filter(scope_id=scope_id, observation_id__in=work.ids).values_list(
-        "observation_id", "root_source"
-    ):
-        roots.setdefault(pk, set()).add(root)
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The locked sources as the rules see them, and what a model said about the keys of some."""
+
+    records: list[Record]
+    keys: dict[int, str]  # source -> state
+
+
+# The roots of the evidence, the number of uses and the state of the given key of each row, one line each.
+_KNOWN: Final = """
+SELECT DISTINCT observation_id, 'root', root_source FROM observations_evidence WHERE scope_id = %(scope)s
+  AND observation_id = ANY (%(ids)s)
+UNION ALL SELECT observation_id, 'uses', count(*)::text FROM observations_use WHERE scope_id = %(scope)s
+  AND observation_id = ANY (%(ids)s) GROUP BY observation_id
+UNION ALL SELECT observation_id, 'key', state FROM observations_givenkey WHERE scope_id = %(scope)s
+  AND observation_id = ANY (%(ids)s)
+"""
+
+
+def _known(work: Work) -> _Known:
+    """What is known about the sources beside their rows. One query."""
+    roots: defaultdict[int, set[str]] = defaultdict(set)
     uses: dict[int, int] = {}
-    counted = Use.objects.filter(scope_id=scope_id, observation_id__in=work.ids)
-    for pk in counted.values_list("observation_id", flat=True):
-        uses[pk] = uses.get(pk, 0) + 1
-    return [work.rows[pk].record(roots=frozenset(roots.get(pk, ())), uses=uses.get(pk, 0)) for pk in work.ids]
+    keys: dict[int, str] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, {"scope": work.operation.scope_id, "ids": work.ids})
+        for pk, what, value in cursor.fetchall():
+            if what == "root":
+                roots[pk].add(value)
+            elif what == "uses":
+                uses[pk] = int(value)
+            else:
+                keys[pk] = value
+    records = [work.rows[pk].record(roots=frozenset(roots[pk]), uses=uses.get(pk, 0)) for pk in work.ids]
+    return _Known(records, keys)
+
+
+def _said_of(work: Work, keys: Mapping[int, str], keep: int) -> int | None:
+    """Which source of the kept text hands on what a model said about it: first one whose key a person took back, then
+    the kept row itself. No query.
+    """
+    alike = [pk for pk in keys if work.rows[pk].content_hash == work.rows[keep].content_hash]
+    ranked = sorted(alike, key=lambda pk: (keys[pk] != GivenKey.State.WITHDRAWN, pk != keep, pk))
+    return ranked[0] if ranked else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, Final
 
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import F, Q
@@ -59,8 +60,7 @@ def _apply_under_lock(operation: Operation, by: str) -> Result:
     if moved := _moved_since_review(work):
         return _stale(work, by, moved)
     effect = EFFECTS[Kind(work.operation.kind)](work, by)
-    _record_priors(work, effect)
-    _consume(work, effect.moved)
+    _record_sources(work, effect)
     return _applied(work, by, effect)
 
 
@@ -78,8 +78,8 @@ def _refusal_to_apply(work: Work) -> Result | None:
     if operation.status == State.APPROVED and review.expired(operation, now=work.now):
         sentence = f"The approval of {operation.op_id} by {operation.decided_by} has expired: approve it again."
         return result(operation, Outcome.REFUSED, sentence)
-    if reason := held(scope=operation.scope, now=work.now):
-        return result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {reason}.")
+    if work.held:
+        return result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {work.held}.")
     if operation.kind == Kind.COMPACT and operation.n_sources > work.policy.max_compression:
         sentence = f"{operation.op_id} is over the limit of {work.policy.max_compression:g} episodes to one summary."
         return result(operation, Outcome.REFUSED, sentence)  # R81, R107: whoever made it
@@ -156,40 +156,46 @@ def _applied(work: Work, by: str, effect: Effect) -> Result:
     return result(operation, Outcome.APPLIED, f"{operation.kind} of {operation.n_sources}{product} applied.")
 
 
-def _record_priors(work: Work, effect: Effect) -> None:
-    """Keep how every source stood, and the version the application left behind.
+# Set-based: Django's bulk_update takes ten times as long, inside the locks. What moved is used up: the unique key lets
+# one applied operation have each source (I4).
+_RECORD: Final = """
+WITH stood (id, row_id, status, successor, valid_from, valid_to, version, moved) AS (
+  SELECT * FROM unnest(%(sources)s::bigint[], %(rows)s::bigint[], %(status)s::text[], %(successor)s::bigint[],
+    %(valid_from)s::timestamptz[], %(valid_to)s::timestamptz[], %(version)s::int[], %(moved)s::bool[])
+), kept AS (
+  UPDATE consolidation_operationsource s SET prior_status = p.status, prior_superseded_by_id = p.successor,
+    prior_valid_from = p.valid_from, prior_valid_to = p.valid_to, applied_version = p.version
+  FROM stood p WHERE s.scope_id = %(scope)s AND s.id = p.id
+)
+INSERT INTO consolidation_consumption (scope_id, operation_id, observation_id, episode_id)
+SELECT %(scope)s, %(operation)s, CASE WHEN NOT %(of_episodes)s THEN row_id END,
+  CASE WHEN %(of_episodes)s THEN row_id END
+FROM stood WHERE moved ORDER BY row_id
+"""
 
-    One set-based query: Django's bulk_update takes ten times as long, inside the locks.
+
+def _record_sources(work: Work, effect: Effect) -> None:
+    """Keep how every source stood and the version the application left behind, and use up those that moved. One
+    query.
     """
-    standing = work.standing()
-    for source in work.sources:
-        row = standing[source.row_id]
-        source.applied_version = row.version + (row.pk in effect.touched)
+    standing, moved = work.standing(), frozenset(effect.moved)
     before = [standing[pk] for pk in work.ids]
+    claims = [row if isinstance(row, Observation) else None for row in before]
+    values: dict[str, Any] = {
+        "scope": work.operation.scope_id,
+        "operation": work.operation.pk,
+        "of_episodes": work.of_episodes,
+        "sources": [source.pk for source in work.sources],
+        "rows": work.ids,
+        "status": [row.status for row in before],
+        "successor": [row and row.superseded_by_id for row in claims],
+        "valid_from": [row and row.valid_from for row in claims],
+        "valid_to": [row and row.valid_to for row in claims],
+        "version": [row.version + (row.pk in effect.touched) for row in before],
+        "moved": [row.pk in moved for row in before],
+    }
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE consolidation_operationsource s SET prior_status = p.status, prior_superseded_by_id = p.successor,"
-            " prior_valid_from = p.valid_from, prior_valid_to = p.valid_to, applied_version = p.version"
-            " FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::int[])"
-            " AS p (id, status, successor, valid_from, valid_to, version) WHERE s.scope_id = %s AND s.id = p.id",
-            [
-                [source.pk for source in work.sources],
-                [row.status for row in before],
-                [row.superseded_by_id if isinstance(row, Observation) else None for row in before],
-                [row.valid_from if isinstance(row, Observation) else None for row in before],
-                [row.valid_to if isinstance(row, Observation) else None for row in before],
-                [source.applied_version for source in work.sources],
-                work.operation.scope_id,
-            ],
-        )
-
-
-def _consume(work: Work, ids: Sequence[int]) -> None:
-    """Use the moved sources up: the unique key lets one applied operation have each (I4). One query."""
-    column = "episode_id" if work.of_episodes else "observation_id"
-    Consumption.objects.bulk_create(
-        Consumption(scope_id=work.operation.scope_id, operation=work.operation, **{column: pk}) for pk in ids
-    )
+        cursor.execute(_RECORD, values)
 
 
 # --- undo -----------------------------------------------------------------------------------------------------------
@@ -228,7 +234,8 @@ def undo_preview(*, operation: Operation) -> UndoPreview:
     watched = ([] if of_episodes else ids) + ([operation.derived_id] if operation.derived_id else [])
     rows = Observation.objects.filter(scope_id=operation.scope_id).in_bulk(watched)
     turns = Episode.objects.filter(scope_id=operation.scope_id).in_bulk(ids if of_episodes else [])
-    work = Work(operation, sources, rows, Rules(), database_now(), turns)
+    now = database_now()
+    work = Work(operation, sources, rows, Rules(), now, held(scope=operation.scope, now=now), turns)
     refused = _refusal_to_undo(work)
     blockers = (refused.sentence,) if refused else tuple(_blockers(work))
     moved = [source for source in sources if source.applied_version not in (None, source.planned_version)]
@@ -243,8 +250,8 @@ def _refusal_to_undo(work: Work) -> Result | None:
     if operation.status != State.APPLIED:
         sentence = f"{operation.op_id} is {_spoken(operation)}: only an applied operation can be undone."
         return result(operation, Outcome.REFUSED, sentence)
-    if reason := held(scope=operation.scope, now=work.now):
-        return result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {reason}.")
+    if work.held:
+        return result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {work.held}.")
     return None
 
 
@@ -345,10 +352,11 @@ def _release(work: Work) -> None:
     """
     operation = work.operation
     Consumption.objects.filter(scope_id=operation.scope_id, operation=operation).delete()
-    Outbox.objects.filter(scope_id=operation.scope_id, task=ERASE_PRUNED, key=stamp(operation), done_at=None).update(
-        done_at=work.now
-    )
-    learning.unteach(scope_id=operation.scope_id, operation=stamp(operation), at=work.now)
+    if operation.kind == Kind.PRUNE:
+        due = Outbox.objects.filter(scope_id=operation.scope_id, task=ERASE_PRUNED, key=stamp(operation), done_at=None)
+        due.update(done_at=work.now)
+    if operation.kind == Kind.SUPERSEDE:
+        learning.unteach(scope_id=operation.scope_id, operation=stamp(operation), at=work.now)
     if operation.kind == Kind.ALIAS:
         naming.take_back(work)
     if operation.kind == Kind.MERGE:
@@ -378,7 +386,7 @@ def erase_pruned(*, scope_id: int, operation_id: int) -> int:
         work = lock(operation, cause="erase")
         if work.operation.kind != Kind.PRUNE or work.operation.status != State.APPLIED:
             return 0
-        if reason := held(scope=operation.scope, now=work.now) or _grace(work):
+        if reason := work.held or _grace(work):
             raise review.Refused(f"{operation.op_id} waits: {reason}.")
         erased = store.erase(
             scope_id=scope_id, ids=work.ids, by=operation.applied_by, reason="prune", request=operation.op_id

@@ -40,7 +40,8 @@ def moved(work: Work) -> str:
     if work.operation.kind == Kind.ALIAS:
         return _overtaken(work)
     if work.operation.kind == Kind.MERGE:
-        subjects = {(key_part(work.rows[pk].subject),) for pk in work.ids if work.rows[pk].subject_key}
+        by_key = {row.subject_key: row.subject for row in map(work.rows.__getitem__, work.ids) if row.subject_key}
+        subjects = {(key_part(subject),) for subject in by_key.values()} if len(by_key) > 1 else set[tuple[str]]()
         return _parted(work, subjects, "its subjects are not compared as one any more")
     if work.operation.kind == Kind.SUPERSEDE:
         keys = {(key_part(subject), key_part(predicate)) for subject, predicate in _keys(work)}

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from django.db.models import CharField, Exists, OuterRef, Value
+from django.db.models.functions import Cast, Concat
+
 from consolidation import review
-from consolidation.models import Operation, OperationSource
+from consolidation.models import Operation, OperationSource, paused_by, waits
 from consolidation.operations import OF_EPISODES, Json
 from consolidation.policy import Policy as Rules
 from observations import store
@@ -44,7 +47,9 @@ class Work:
     rows: dict[int, Observation]  # its observations: sources and derived row
     policy: Rules
     now: datetime  # the database's clock, read when the lock was had
+    held: str  # why nothing may be done in its scope now; empty: nothing stands against it
     turns: dict[int, Episode] = field(default_factory=dict)  # its episodes
+    name_taken: bool = False  # a row that it did not write bears the name of its product
 
     @property
     def of_episodes(self) -> bool:
@@ -78,14 +83,28 @@ class Effect:
 def lock(operation: Operation, *, cause: str) -> Work:
     """Take every lock, in the one order that cannot deadlock, and read what stands under it."""
     now = store.lock_scope(scope_id=operation.scope_id, exclusive=True, cause=f"{cause} {stamp(operation)}")
-    locked = Operation.objects.select_for_update(of=("self",)).select_related("scope").get(pk=operation.pk)
+    locked, paused, name_taken = _locked(operation.pk)
     sources = review.sources_of(locked)
     ids = [source.row_id for source in sources]
     of_episodes = locked.kind in OF_EPISODES
     watched = ([] if of_episodes else ids) + ([locked.derived_id] if locked.derived_id else [])
     rows = store.lock_rows(scope_id=locked.scope_id, ids=watched) if watched else {}
     turns = store.lock_episodes(scope_id=locked.scope_id, ids=ids) if of_episodes else {}
-    return Work(locked, sources, rows, review.policy_of(locked.scope.name), now, turns)
+    policy, held = review.policy_of(locked.scope.name), waits(scope=locked.scope, now=now, paused=paused)
+    return Work(locked, sources, rows, policy, now, held, turns, name_taken)
+
+
+def _locked(pk: int) -> tuple[Operation, str, bool]:
+    """An operation's row, locked, with its scope; who paused that; whether the name of its product is taken. One query.
+
+    The scope's lock is had before, so nobody takes the name after this look.
+    """
+    name = Concat(OuterRef("op_id"), Value("#"), Cast(OuterRef("generation"), CharField()))
+    taken = Observation.objects.filter(scope_id=OuterRef("scope_id"), external_id=name)
+    rows = Operation.objects.select_for_update(of=("self",)).select_related("scope")
+    row = rows.annotate(paused=paused_by(OuterRef("scope_id")), name_taken=Exists(taken)).get(pk=pk)
+    paused: str | None = getattr(row, "paused", None)
+    return row, paused or "", bool(getattr(row, "name_taken", True))
 
 
 def stamp(operation: Operation) -> str:
@@ -93,16 +112,19 @@ def stamp(operation: Operation) -> str:
     return f"{operation.op_id}#{operation.generation}"
 
 
-def free_name(operation: Operation) -> str:
+def free_name(work: Work) -> str:
     """The external id of the row an operation writes: its stamp, unless an import or a writer has taken that already.
 
-    A store that was exported and imported again makes the same ids, beside the rows of its former operations. One
-    query.
+    A store that was exported and imported again makes the same ids, beside the rows of its former operations. One query
+    when it is taken, else none.
     """
-    names = [stamp(operation), *(f"{stamp(operation)}~{number}" for number in range(2, 100))]
-    rows = Observation.objects.filter(scope_id=operation.scope_id, external_id__in=names)
+    name = stamp(work.operation)
+    if not work.name_taken:
+        return name
+    others = [f"{name}~{number}" for number in range(2, 100)]
+    rows = Observation.objects.filter(scope_id=work.operation.scope_id, external_id__in=others)
     taken = set(rows.values_list("external_id", flat=True))
-    return next((name for name in names if name not in taken), stamp(operation))
+    return next((other for other in others if other not in taken), name)
 
 
 def record(operation: Operation, action: str, by: str, detail: dict[str, Json]) -> None:

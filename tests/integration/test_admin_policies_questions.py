@@ -73,7 +73,7 @@ def test_the_answers_become_the_policy_of_the_scope(stella: User) -> None:
 def test_what_was_not_decided_stays_as_it_is(stella: User) -> None:
     scope("team-a/u1")
     assert client_of(stella).post(ADDRESS, given(keep_days="")).status_code == 302
-    assert held() == Rules()
+    assert held() == Rules(trigger=Trigger.SCHEDULE)
 
 
 def test_nothing_ticked_means_that_a_person_is_asked_about_every_merge(stella: User) -> None:

@@ -436,8 +436,8 @@ def _source(operation: Operation, name: str) -> int:
 def _complain(results: Sequence[Result], *, plan: Plan | None = None) -> None:
     """Exit with 1 when something of what was asked was not done; all of it has been printed by now."""
     parts = []
-    if plan is not None and (failed := printing.failed_scopes(plan)):
-        parts.append(f"{len(failed)} scopes could not be planned")
+    if plan is not None and (failed := printing.failures_line(plan)):
+        parts.append(failed)
     undone = sum(result.outcome in UNFINISHED for result in results)
     if undone:
         parts.append(f"{undone} of {len(results)} operations were not carried out")
