@@ -18,7 +18,7 @@ from benchmarks.stage import stage, table
 
 COPIED = (
     "scope_id, text, content_hash, cleaned, subject, predicate, object, text_key, subject_key, sp_key, spo_key,"
-    " confidence, stated_by, written_by, created_at"
+    " confidence, kind, half_life_days, stated_by, written_by, created_at"
 )
 
 

@@ -101,7 +101,12 @@ def policy_of(scope: str) -> Rules:
     try:
         return Policy.objects.effective(scope=scope)
     except PolicyError as fault:
-        raise Refused(f"The policy of {scope} cannot be read: {fault}") from fault
+        raise unreadable(scope, fault) from fault
+
+
+def unreadable(scope: str, fault: PolicyError) -> Refused:
+    """What to say when the policy of a scope cannot be read."""
+    return Refused(f"The policy of {scope} cannot be read: {fault}")
 
 
 def shown_digest(*, operation: Operation) -> str:

@@ -17,8 +17,8 @@ from consolidation.models.settings import (
     Policy,
     PolicyQuerySet,
     PolicyRevision,
+    chosen,
     held,
-    paused_by,
     waits,
 )
 
@@ -39,7 +39,7 @@ __all__ = [
     "PolicyQuerySet",
     "PolicyRevision",
     "Verdict",
+    "chosen",
     "held",
-    "paused_by",
     "waits",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,11 +39,20 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
 
     def in_force(self, *, scope: str) -> InForce:
         """The same with its pattern and version, which are "" and 0 where no pattern matches. One query."""
-        rows = {row.pattern: row for row in self.only("pattern", "version", "body")}
-        pattern = rules.most_specific(patterns=rows, scope=scope)
-        if pattern is None:
-            return InForce(rules.Policy())
-        return InForce(rules.Policy.from_dict(rows[pattern].body), pattern=pattern, version=rows[pattern].version)
+        rows = self.values_list("pattern", "version", "body")
+        return chosen({pattern: (version, body) for pattern, version, body in rows}, scope=scope)
+
+
+def chosen(stored: Mapping[str, tuple[int, Mapping[str, Json]]], *, scope: str) -> InForce:
+    """The policy that holds for a scope's name among all that are stored: pattern -> version and body. No query.
+
+    Raises rules.PolicyError when the body that would hold is not valid.
+    """
+    pattern = rules.most_specific(patterns=stored, scope=scope)
+    if pattern is None:
+        return InForce(rules.Policy())
+    version, body = stored[pattern]
+    return InForce(rules.Policy.from_dict(body), pattern=pattern, version=version)
 
 
 class Policy(models.Model):
@@ -134,12 +144,6 @@ class Pause(models.Model):
         return (
             cls.objects.filter(Q(scope=None) | Q(scope_id=scope_id)).order_by(F("scope").asc(nulls_first=True)).first()
         )
-
-
-def paused_by(scope: models.F) -> models.Subquery:
-    """Inside a query: who paused a scope, or everything, "" where nobody did; what Pause.standing asks."""
-    rows = Pause.objects.filter(Q(scope=None) | Q(scope_id=scope)).order_by(F("scope").asc(nulls_first=True))
-    return models.Subquery(rows.values("by")[:1], output_field=models.CharField())
 
 
 def held(*, scope: Scope, now: datetime) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
-from django.db.models import CharField, Exists, OuterRef, Value
-from django.db.models.functions import Cast, Concat
+from django.db import connection
 
 from consolidation import review
-from consolidation.models import Operation, OperationSource, paused_by, waits
+from consolidation.models import Operation, OperationSource, chosen, waits
 from consolidation.operations import OF_EPISODES, Json
 from consolidation.policy import Policy as Rules
+from consolidation.policy import PolicyError
 from observations import store
 from observations.models import Episode, Event, Observation
 
@@ -83,28 +85,53 @@ class Effect:
 def lock(operation: Operation, *, cause: str) -> Work:
     """Take every lock, in the one order that cannot deadlock, and read what stands under it."""
     now = store.lock_scope(scope_id=operation.scope_id, exclusive=True, cause=f"{cause} {stamp(operation)}")
-    locked, paused, name_taken = _locked(operation.pk)
+    locked = Operation.objects.select_for_update(of=("self",)).select_related("scope").get(pk=operation.pk)
+    around = _around(locked)
     sources = review.sources_of(locked)
     ids = [source.row_id for source in sources]
     of_episodes = locked.kind in OF_EPISODES
     watched = ([] if of_episodes else ids) + ([locked.derived_id] if locked.derived_id else [])
-    rows = store.lock_rows(scope_id=locked.scope_id, ids=watched) if watched else {}
-    turns = store.lock_episodes(scope_id=locked.scope_id, ids=ids) if of_episodes else {}
-    policy, held = review.policy_of(locked.scope.name), waits(scope=locked.scope, now=now, paused=paused)
-    return Work(locked, sources, rows, policy, now, held, turns, name_taken)
+    return Work(
+        operation=locked,
+        sources=sources,
+        rows=store.lock_rows(scope_id=locked.scope_id, ids=watched) if watched else {},
+        policy=around.policy,
+        now=now,
+        held=waits(scope=locked.scope, now=now, paused=around.paused),
+        turns=store.lock_episodes(scope_id=locked.scope_id, ids=ids) if of_episodes else {},
+        name_taken=around.name_taken,
+    )
 
 
-def _locked(pk: int) -> tuple[Operation, str, bool]:
-    """An operation's row, locked, with its scope; who paused that; whether the name of its product is taken. One query.
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What stands around an operation under its scope's lock."""
 
-    The scope's lock is had before, so nobody takes the name after this look.
-    """
-    name = Concat(OuterRef("op_id"), Value("#"), Cast(OuterRef("generation"), CharField()))
-    taken = Observation.objects.filter(scope_id=OuterRef("scope_id"), external_id=name)
-    rows = Operation.objects.select_for_update(of=("self",)).select_related("scope")
-    row = rows.annotate(paused=paused_by(OuterRef("scope_id")), name_taken=Exists(taken)).get(pk=pk)
-    paused: str | None = getattr(row, "paused", None)
-    return row, paused or "", bool(getattr(row, "name_taken", True))
+    policy: Rules
+    paused: str  # by whom, of the scope or of everything; empty: nobody
+    name_taken: bool
+
+
+# As Policy.objects.effective, Pause.standing and a look for the name: through the ORM, those take as long as all that a
+# merge writes.
+_AROUND: Final = """
+SELECT (SELECT jsonb_agg(jsonb_build_array(pattern, version, body)) FROM consolidation_policy),
+  (SELECT by FROM consolidation_pause WHERE scope_id IS NULL OR scope_id = %(scope)s
+   ORDER BY scope_id NULLS FIRST LIMIT 1),
+  EXISTS (SELECT 1 FROM observations_observation WHERE scope_id = %(scope)s AND external_id = %(name)s)
+"""
+
+
+def _around(operation: Operation) -> _Around:
+    """Raises review.Refused where the policy cannot be read. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_AROUND, {"scope": operation.scope_id, "name": stamp(operation)})
+        policies, paused, name_taken = cursor.fetchone() or ("", "", True)
+    stored = {pattern: (version, body) for pattern, version, body in json.loads(policies or "[]")}
+    try:
+        return _Around(chosen(stored, scope=operation.scope.name).rules, paused or "", name_taken)
+    except PolicyError as fault:
+        raise review.unreadable(operation.scope.name, fault) from fault
 
 
 def stamp(operation: Operation) -> str:

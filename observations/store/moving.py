@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from observations.models import Embedding, Episode, Evidence, Lineage, Scope, database_now
+from observations.models import Embedding, Episode, Evidence, Scope, database_now
 from observations.records import Claim, EvidenceRef, Status, WrittenBy
 
 if TYPE_CHECKING:
@@ -66,19 +66,29 @@ def write_derived(*, scope: Scope, derived: Derived) -> int:
         embed_later(scope, [row.pk])
     elif not _copy_embedding(scope_id=scope.pk, into=row.pk, source=derived.same_text_as):
         embed_later(scope, [row.pk])  # the source has none yet, and its own embedding will not reach this row
-    Lineage.objects.bulk_create(
-        Lineage(
-            scope=scope,
-            derived=row,
-            source_observation_id=None if derived.of_episodes else source,
-            source_episode_id=source if derived.of_episodes else None,
-            derivation=derived.derivation,
-            derived_at=now,
-            operation=derived.operation,
-        )
-        for source in derived.sources
-    )
+    _descend(scope_id=scope.pk, derived_id=row.pk, derived=derived, at=now)
     return row.pk
+
+
+def _descend(*, scope_id: int, derived_id: int, derived: Derived, at: datetime) -> None:
+    """Write a derived row's lineage, an edge per source in their order. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO observations_lineage (scope_id, derived_id, source_observation_id, source_episode_id,"
+            " derivation, derived_at, operation, imported)"
+            " SELECT %(scope)s, %(derived)s, CASE WHEN NOT %(of_episodes)s THEN s.id END,"
+            " CASE WHEN %(of_episodes)s THEN s.id END, %(derivation)s, %(at)s, %(operation)s, false"
+            " FROM unnest(%(sources)s::bigint[]) WITH ORDINALITY AS s (id, place) ORDER BY s.place",
+            {
+                "scope": scope_id,
+                "derived": derived_id,
+                "of_episodes": derived.of_episodes,
+                "derivation": derived.derivation,
+                "at": at,
+                "operation": derived.operation,
+                "sources": list(derived.sources),
+            },
+        )
 
 
 def _cite_episodes(scope: Scope, derived_id: int, derived: Derived) -> None:

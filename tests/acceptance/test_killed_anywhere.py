@@ -98,6 +98,7 @@ def _naive_apply(pk: int) -> None:
         ),
     )
     for source in ids:
+        operation.sources.filter(observation_id=source).update(prior_status=Status.ACTIVE, applied_version=2)
         store.move(scope_id=operation.scope_id, ids=[source], to=Status.ARCHIVED, successor=derived)
         Event.objects.append(scope_id=operation.scope_id, action="archived", actor="naive", subject=f"obs_{source}")
 
