@@ -15,7 +15,7 @@ from observations.models import Event
 
 ACTIONS = (
     *("approved", "rejected", "distinct", "applied", "undone", "stale", "failed", "erased"),
-    *("planned", "paused", "resumed", "unattended_override", "key_withdrawn", "requested"),
+    *("planned", "paused", "resumed", "unattended_override", "key_withdrawn", "requested", "held", "released"),
 )
 
 

@@ -63,6 +63,7 @@ class _Pass:
     policy: Policy
     refines: Refiner
     cardinality: Mapping[str, str]
+    places: Mapping[int, int] = field(default_factory=dict)  # per row, its place by what it says and when
     held: dict[str, str] = field(default_factory=dict)  # per predicate, how many values it has at a time
     taken: dict[int, Proposal] = field(default_factory=dict)
     proposals: list[Proposal] = field(default_factory=list)
@@ -127,12 +128,12 @@ def merge_proposals(
         raise ValueError("A pass plans one scope; its records are of several.")
     refused = rejected or {}
     known = {record.id: record for record in rows if record.kind not in policy.untouchable}
-    state = _Pass(known, {}, policy, refines, cardinality)
+    state = _Pass(known, {}, policy, refines, cardinality, _places(known.values()))
     _judge(state, links, distinct | refused.get(Kind.MERGE, frozenset()), profile, objections)
     keys = _keys(state, distinct | refused.get(Kind.SUPERSEDE, frozenset()))
     _contradictions(state, [values for values, stands in keys if stands.first])
     if policy.merge:
-        for cluster in cliques(state.free(Verdict.SAME), cap=policy.block_cap):
+        for cluster in cliques(state.free(Verdict.SAME), cap=policy.block_cap, places=state.places):
             state.add(_merge(state, cluster, Approval.AUTO))
     _contradictions(state, [values for values, stands in keys if not stands.first])
     if policy.merge:
@@ -153,6 +154,12 @@ def _judge(state: _Pass, links: Iterable[Link], apart: frozenset[Pair], profile:
         state.judged[link.a, link.b] = judge(
             a, b, link=link, profile=profile, policy=state.policy, many_valued=many, objections=objections
         )
+
+
+def _places(rows: Iterable[Record]) -> dict[int, int]:
+    """Rows in an order that does not depend on when they were written; ids decide between what looks the same only."""
+    ordered = sorted(rows, key=lambda row: (row.created_at, row.normalised, row.key, row.text, row.id))
+    return {row.id: place for place, row in enumerate(ordered)}
 
 
 def _merge(
@@ -231,23 +238,23 @@ def _not_one(pairs: Sequence[Judged]) -> str:
 
 def _for_a_person(state: _Pass) -> None:
     """Merges that a person decides, strongest first, of rows that nothing else of this plan takes."""
-    for cluster in cliques(state.free(Verdict.ASK, Verdict.SAME), cap=state.policy.cluster_cap):
+    for cluster in cliques(state.free(Verdict.ASK, Verdict.SAME), cap=state.policy.cluster_cap, places=state.places):
         state.add(_merge(state, cluster, Approval.NEEDS_HUMAN))
 
 
 def _skips(state: _Pass) -> None:
     """Every other pair, as few items as show each row: a skip is a result with a reason."""
     cap = state.policy.cluster_cap
-    for cluster in cover(state.of(Verdict.POSSIBLE), cap=cap):
+    for cluster in cover(state.of(Verdict.POSSIBLE), cap=cap, places=state.places):
         named = sorted({name for pair in state.within(cluster) for name in pair.failed if name.startswith("guard ")})
         reason = f"{Verdict.POSSIBLE.value}: {', '.join(named)}"
         state.add(_merge(state, cluster, Approval.NEEDS_HUMAN, reason[:480]))
     for verdict in (Verdict.SUBJECTS, Verdict.PERIODS):
-        for cluster in cover(state.of(verdict), cap=cap):
+        for cluster in cover(state.of(verdict), cap=cap, places=state.places):
             state.add(_merge(state, cluster, Approval.NEVER, verdict.value))
     _values_apart(state)
     left = [pair for pair in state.of(Verdict.ASK, Verdict.SAME) if not state.together(pair)]
-    for cluster in cover(left, cap=cap):
+    for cluster in cover(left, cap=cap, places=state.places):
         ids = sorted({state.taken[row].id for row in cluster if row in state.taken})
         state.add(_merge(state, cluster, Approval.NEVER, f"{_WAITS}, after {', '.join(ids[:3])}"))
 

@@ -7,7 +7,7 @@ draft becomes memory only through an operation that is applied.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -312,12 +312,14 @@ def _after(proposal: Proposal, resting: Mapping[int, str]) -> Proposal:
 def _promoted(scope_id: int, distilled: Distilled, policy: Policy, reserved: frozenset[int]) -> list[Proposal]:
     """Each fact appliable once, without what was refused before; what is known already is skipped and says so."""
     found: list[Proposal] = []
+    refused: Counter[str] = Counter()
     taught = learning.cardinalities(scope_id=scope_id)
     for question in distilled.questions:
         draft = distilled.drafts.get(question.input_key)
         if not isinstance(question.about, promote.Cluster) or draft is None or draft.answer != Answer.OK:
             continue
         checked = promote.read(reply=draft.reply, cluster=question.about)
+        refused.update(checked.counts())
         known, former, known_keys = _known(scope_id, checked)
         found += promote.proposals(
             cluster=question.about,
@@ -329,12 +331,21 @@ def _promoted(scope_id: int, distilled: Distilled, policy: Policy, reserved: fro
             cardinality=taught,
             former=former,
         )
+    _note_refused(distilled, refused)
     if not found:
         return []
     earlier = _earlier(scope_id)
     named = {(one.sources, normalised(one.text)): _same_as_before(one, earlier) for one in reversed(found)}
     asked = _unrefused(scope_id, distilled, list(named.values())[::-1])
     return list(promote.once(proposals=asked, approved=_approved(scope_id, reserved)))
+
+
+def _note_refused(distilled: Distilled, refused: Counter[str]) -> None:
+    """Say how many parts of the answers did not count, and why: an answer of which nothing is left is not nothing."""
+    if refused:
+        why = ", ".join(f"{why}: {times}" for why, times in sorted(refused.items()))
+        sentence = f"{refused.total()} parts of the model's answers did not count ({why})."
+        distilled.faults.append(Fault(Kind.PROMOTE, sentence, failed=False, final=True))
 
 
 def _approved(scope_id: int, reserved: frozenset[int]) -> Iterator[Proposal]:

@@ -1,6 +1,7 @@
 """OBSERVE: what comes into the store from files, and goes out into files. The only doorway here to the store."""
 
 from observations.ingest.exporting import export_lines
+from observations.ingest.holding import hold, release
 from observations.ingest.importing import ImportReport, ImportStopped, import_lines
 from observations.ingest.keying import (
     AT_ONCE,
@@ -29,9 +30,11 @@ __all__ = [
     "embed_now",
     "export_lines",
     "give_keys",
+    "hold",
     "import_lines",
     "keys_later",
     "lacking_keys",
     "missing_vectors",
+    "release",
     "withdraw_key",
 ]

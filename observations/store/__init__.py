@@ -21,7 +21,15 @@ from observations.store.moving import (
     set_validity,
     write_derived,
 )
-from observations.store.scopes import ScopeNameRefused, lock_episodes, lock_rows, lock_scope, open_scope
+from observations.store.scopes import (
+    ScopeNameRefused,
+    hold_scope,
+    lock_episodes,
+    lock_rows,
+    lock_scope,
+    open_scope,
+    release_scope,
+)
 from observations.store.vectors import EMBED, EPISODES, put_embeddings
 
 __all__ = [
@@ -43,6 +51,7 @@ __all__ = [
     "copy_evidence",
     "copy_key",
     "erase",
+    "hold_scope",
     "key64",
     "lock_episodes",
     "lock_rows",
@@ -52,6 +61,7 @@ __all__ = [
     "open_scope",
     "put_embeddings",
     "put_keys",
+    "release_scope",
     "replace",
     "restore",
     "set_validity",

@@ -52,6 +52,21 @@ def lock_scope(*, scope_id: int, exclusive: bool = False, cause: str = "") -> da
     return moment
 
 
+def hold_scope(*, scope: Scope, until: datetime | None, reason: str) -> None:
+    """Place a hold, open-ended without `until`, or change the one that stands; nothing is planned or applied against
+    the scope while it does. Two queries.
+    """
+    now = lock_scope(scope_id=scope.pk, exclusive=True, cause="hold")
+    Scope.objects.filter(pk=scope.pk).update(held_at=now, held_until=until, hold_reason=reason)
+
+
+def release_scope(*, scope: Scope) -> bool:
+    """Lift a scope's hold; False when there is none. Two queries."""
+    lock_scope(scope_id=scope.pk, exclusive=True, cause="release")
+    held = Scope.objects.filter(pk=scope.pk, held_at__isnull=False)
+    return bool(held.update(held_at=None, held_until=None, hold_reason=""))
+
+
 def lock_rows(*, scope_id: int, ids: Iterable[int]) -> dict[int, Observation]:
     """Observations of one scope, locked in id order (unsorted locks deadlock), by id. One query."""
     rows = (

@@ -39,10 +39,22 @@ class Command(OneSentence):
         resume = commands.add_parser("resume", help="end a pause")
         for parser in (pause, resume):
             parser.add_argument("--scope", metavar="NAME", help="one scope (default: everything)")
+        self._holding(commands)
         verify = commands.add_parser(
             "verify", help="run the invariants over the whole store; exit 1 when one is violated"
         )
         verify.add_argument("--json", action="store_true", help="print JSON")
+
+    @staticmethod
+    def _holding(commands: Any) -> None:
+        hold = commands.add_parser(
+            "hold", help="place a hold on a scope: nothing is planned or applied against it"
+        )
+        hold.add_argument("--until", default="", metavar="DATE", help="the day it ends (default: open-ended)")
+        hold.add_argument("--reason", required=True, help="why (one line)")
+        release = commands.add_parser("release", help="lift the hold of a scope")
+        for parser in (hold, release):
+            parser.add_argument("--scope", metavar="NAME", required=True, help="the scope")
 
     def _import(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE", help="a JSONL file in UTF-8, or - for standard input")
@@ -99,5 +111,9 @@ class Command(OneSentence):
                 standing.pause(self.stdout, scope=options["scope"], reason=options["reason"])
             case "resume":
                 standing.resume(self.stdout, scope=options["scope"])
+            case "hold":
+                standing.hold(self.stdout, scope=options["scope"], until=options["until"], reason=options["reason"])
+            case "release":
+                standing.release(self.stdout, scope=options["scope"])
             case _:
                 standing.verify(self.stdout, as_json=options["json"])

@@ -1,15 +1,17 @@
-"""`memory pause`, `memory resume` and `memory verify`."""
+"""`memory pause`, `memory resume`, `memory hold`, `memory release` and `memory verify`."""
 
 from __future__ import annotations
 
 import getpass
 import json
+from datetime import UTC, datetime
 
 from django.core.management.base import OutputWrapper
 
 from consolidation import invariants, pausing
 from memory_site.management.memory.errors import Error, Partly, scope_named
-from observations.models import Scope
+from observations import ingest
+from observations.models import Scope, database_now
 
 
 def pause(out: OutputWrapper, *, scope: str | None, reason: str) -> None:
@@ -31,6 +33,36 @@ def resume(out: OutputWrapper, *, scope: str | None) -> None:
     found = scope_named(scope) if scope is not None else None
     done = pausing.resume(scope=found, by=_person())
     out.write(f"Resumed {_where(found)}." if done else f"{_where(found).capitalize()} is not paused.")
+
+
+def hold(out: OutputWrapper, *, scope: str, until: str, reason: str) -> None:
+    """Place a hold on a scope, until a day (in UTC) or open-ended. Raises Error."""
+    if not reason.strip() or len(reason) > 200 or not reason.isprintable():
+        raise Error("A hold needs a reason: --reason with one line of at most 200 characters.")
+    found = scope_named(scope)
+    ends = _day(until) if until else None
+    ingest.hold(scope=found, by=_person(), reason=reason, until=ends)
+    when = f" until {ends:%Y-%m-%d}" if ends else ""
+    out.write(f"Scope {found.name} is on hold{when}: nothing is planned, applied or undone there.")
+
+
+def release(out: OutputWrapper, *, scope: str) -> None:
+    """Lift the hold of a scope. Raises Error."""
+    found = scope_named(scope)
+    done = ingest.release(scope=found, by=_person())
+    out.write(f"Released scope {found.name}." if done else f"Scope {found.name} is not on hold.")
+
+
+def _day(text: str) -> datetime:
+    """The start of a day, in UTC, that is still to come."""
+    try:
+        day = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Error(f"{text[:40]!r} is not a date such as 2027-01-31.") from error
+    day = day.replace(tzinfo=day.tzinfo or UTC)
+    if day <= database_now():
+        raise Error(f"{text[:40]} is over already: give a day to come, or leave --until out.")
+    return day
 
 
 def _where(scope: Scope | None) -> str:
