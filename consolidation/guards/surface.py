@@ -87,6 +87,8 @@ def _differ_in_case(pair: Pair, *, typed: bool) -> bool:
             return True
         if typed and word not in lexicon.LOUD and _acronym(left[word]) != _acronym(right[word]):
             return True
+        if _exact(word, left[word] | right[word], typed=typed):
+            return True
     return False
 
 
@@ -98,6 +100,13 @@ def _written(plain: str) -> dict[str, frozenset[str]]:
             folded = word.casefold()
             found[folded] = found.get(folded, frozenset()) | {word}
     return found
+
+
+def _exact(word: str, written: frozenset[str], *, typed: bool) -> bool:
+    """Whether capitals are the word: Hunter2 beside hunter2 in two texts that are typed with care, mPa beside MPa."""
+    coded = typed and any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
+    inner = all(re.search("[A-Z]", form[1:]) and re.search("[a-z]", form) for form in written)
+    return coded or inner
 
 
 def _is_code(written: frozenset[str]) -> bool:

@@ -162,3 +162,18 @@ def test_a_hostile_long_text_costs_no_more_than_its_length(a: str, b: str) -> No
     started = time.process_time()
     objections(a, b)
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The production password is Hunter2.", "The production password is hunter2."),
+        ("The id is aBcD", "The id is AbCd"),
+        ("Set userID to 4", "Set userId to 4"),
+        ("It is 5 mPa now", "It is 5 MPa now"),
+    ],
+)
+def test_capitals_that_are_the_word_are_not_let_pass(one: str, other: str) -> None:
+    """Identifiers, passwords and units: texts that differ in nothing else must not merge by themselves."""
+    assert "case" in {objection.guard for objection in objections(one, other)}
+    assert objections(one, other) == objections(other, one)
