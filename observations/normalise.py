@@ -221,6 +221,11 @@ def is_english(words: Iterable[str]) -> bool:
     return foreign == 0 or len(distinct & _ENGLISH) >= foreign
 
 
+def speaks_english(words: Iterable[str]) -> bool:
+    """Whether a grammar word of English is among case-folded words, beside 'a' and 'an', which other languages have."""
+    return not _ENGLISH.isdisjoint(word for word in words if word not in ("a", "an"))
+
+
 def _joined_pair(pair: re.Match[str]) -> str:
     return pair.group().encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from consolidation.guards import lexicon
 from consolidation.guards.objection import Objection
 from consolidation.guards.reading import Pair, Reading, is_identifier, shaped
-from observations.normalise import MARKS
+from observations.normalise import MARKS, speaks_english
 
 
 def question(pair: Pair) -> Objection | None:
@@ -281,6 +281,9 @@ def article(pair: Pair) -> Objection | None:
     """
     if not pair.same_words or not pair.english or pair.a.parts.raw == pair.b.parts.raw:
         return None
+    ours, theirs = ([word for word in side.parts.raw if word in ("a", "an")] for side in (pair.a, pair.b))
+    if len(ours) != len(theirs) and not speaks_english([*pair.a.parts.raw, *pair.b.parts.raw]):
+        return Objection("article", "nothing says that the word is an English article", possible_contradiction=False)
     left, right = _articles(pair.a.parts.raw), _articles(pair.b.parts.raw)
     if any(_matters(place, pair) for place in (*_lacking(left, right), *_lacking(right, left))):
         return Objection("article", "one text has an article where the other has none", possible_contradiction=False)

@@ -177,3 +177,10 @@ def test_capitals_that_are_the_word_are_not_let_pass(one: str, other: str) -> No
     """Identifiers, passwords and units: texts that differ in nothing else must not merge by themselves."""
     assert "case" in {objection.guard for objection in objections(one, other)}
     assert objections(one, other) == objections(other, one)
+
+
+def test_a_short_text_in_no_known_language_keeps_its_a() -> None:
+    """'A' is a preposition in Spanish: to smell of coffee is not to smell coffee."""
+    assert "article" in {objection.guard for objection in objections("Olga huele a café.", "Olga huele café.")}
+    assert "article" in {objection.guard for objection in objections("Vende a clientes", "Vende clientes")}
+    assert objections("She keeps a cat in her barn", "She keeps cat in her barn") == (), "English says so itself"
