@@ -88,13 +88,13 @@ def reasons(checked: promote.Checked) -> list[str]:
 
 TEA = "Ann drinks green tea every morning"
 SAID: Sequence[str] = (
-    "I had my green tea this morning, as I do every morning",
+    "I drank my green tea this morning, as I do every morning",
     "Every morning I drink green tea before work",
     "Green tea again, it is what I drink every morning",
     "The green tea I drink every morning comes from Kyoto",
 )
 QUOTED: Sequence[str] = (
-    "my green tea this morning, as I do every morning",
+    "drank my green tea this morning, as I do every morning",
     "Every morning I drink green tea",
     "Green tea again, it is what I drink every morning",
     "The green tea I drink every morning",

@@ -9,6 +9,7 @@ import pytest
 from consolidation import promote
 from consolidation.promote import Why
 from consolidation.promote.asking import own_words
+from consolidation.promote.grounding import plainly
 from tests.unit.promoting import cluster, episode, fact, reasons, reply
 
 REFUSED = [Why.NOT_IN_SOURCE.value]
@@ -211,3 +212,24 @@ def test_other_languages_may_bend_their_names() -> None:
     assert survives("Anna trinkt morgens gern ihre Tasse des Kaffees", *said, speaker="Anna") is False
     assert survives("Anna mag den Geschmack des Kaffees nicht", *said, speaker="Anna") is False
     assert survives("Anna trinkt am Morgen des Kaffees wegen", *said, speaker="Anna")
+
+
+@pytest.mark.parametrize("claim", ["Maya is allergic to green tea", "Maya hates green tea", "Maya grows green tea"])
+def test_a_fact_in_words_of_its_own_is_not_plainly_what_was_quoted(claim: str) -> None:
+    """R76: three people who had green tea do not make anybody allergic to it; a person reads that."""
+    said = "I had green tea"
+    assert not plainly(text=said, start=0, end=len(said), fact=claim)
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("I drank green tea again", "Maya drinks green tea"),
+        ("took the night train to Graz", "Ana takes the night train to Graz"),
+        ("fed the harbour cats before breakfast", "Dora feeds the harbour cats before breakfast"),
+        ("We travelled by tram", "Bo travels by tram"),
+        ("I am watering the plants", "Cy waters the plants"),
+    ],
+)
+def test_another_form_of_a_verb_says_the_same(said: str, claim: str) -> None:
+    assert plainly(text=said, start=0, end=len(said), fact=claim)

@@ -185,7 +185,7 @@ def test_the_support_says_where_the_words_stand() -> None:
     places = made.product["support"]
     assert isinstance(places, list)
     assert [(number, SAID[number - 1][start:end]) for number, start, end in places] == [
-        (1, "my green tea this morning, as I do every morning"),
+        (1, "drank my green tea this morning, as I do every morning"),
         (2, "Every morning I drink green tea"),
     ]
 

@@ -32,7 +32,7 @@ def test_a_fact_with_quotes_that_stand_in_its_episodes_survives_whole() -> None:
     checked = read(tea_fact(0, 1, subject="Ann", predicate="drinks", object="green tea"))
     [one] = checked.facts
     assert (one.index, one.text, one.key) == (0, TEA, ("Ann", "drinks", "green tea"))
-    assert [(support.episode, support.start) for support in one.support] == [(1, 6), (2, 0)]
+    assert [(support.episode, support.start) for support in one.support] == [(1, 2), (2, 0)]
     assert (checked.refused, checked.usable, checked.why) == ((), True, "")
 
 
