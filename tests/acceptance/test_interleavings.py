@@ -280,11 +280,12 @@ def test_a_merge_against_the_undo_of_the_name_it_rests_on(show: Show) -> None:
         named = applied(alias(within, "a", "b"))
         return [undoing(named), applying(propose(Kind.MERGE, pair))]
 
-    only(
-        raced("merge against undo of its alias", build, show, schedules=FEWER),
-        ("undone", "applied"),
-        ("undone", "stale"),
-    )
+    ends = raced("merge against undo of its alias", build, show, schedules=FEWER)
+    only(ends, ("undone", "applied"), ("undone", "stale"))
+    for seed, end in enumerate(ends):
+        named, merge = Operation.objects.filter(scope=arena(seed)).order_by("kind")
+        first = merge.applied_at is not None and named.undone_at is not None and merge.applied_at < named.undone_at
+        assert first == (end[1] == "applied"), end
 
 
 def test_two_who_ask_for_the_same_name_at_once_get_one_question(show: Show) -> None:
