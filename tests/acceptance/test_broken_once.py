@@ -7,15 +7,15 @@ from django.db import DatabaseError, connection, transaction
 
 from consolidation import review, rollout, runner
 from consolidation.models import Consumption, Operation, OperationSource, Policy
-from consolidation.operations import Approval, Kind, State
+from consolidation.operations import Approval, Json, Kind, State
 from consolidation.runner import Outcome
 from observations import ingest, store, tasks
-from observations.models import Event, Observation, Scope, Transition
-from observations.records import Claim, StatedBy, Status, WrittenBy
+from observations.models import Event, Evidence, GivenKey, Observation, Scope, Transition
+from observations.records import Claim, Given, KeyState, StatedBy, Status, WrittenBy
 from observations.store import Fate
 from tests.acceptance import world
 from tests.acceptance.acting import apply, derived_of, fresh, let_the_grace_pass, three, undo
-from tests.building import LONG_AGO, observe, propose, scope
+from tests.building import LONG_AGO, observe, propose, scope, tell
 from tests.conftest import empty_the_store, superuser
 from tests.integration.planning import move, one, operations, plan, twins
 from tests.jsonl import exported
@@ -338,3 +338,74 @@ def test_the_owners_functions_are_nobodys_to_call() -> None:
             " AND has_function_privilege('palimpsest_app', oid, 'EXECUTE')"
         ).fetchall()
     assert found == [("palimpsest_erase_observations",)]
+
+
+# --- keys, names and lessons -----------------------------------------------------------------------------------------
+
+
+def _twins_with_keys(*states: KeyState) -> tuple[Operation, list[Observation]]:
+    """A merge of rows with one text, the first kept, and what a model said about the key of each."""
+    within = scope()
+    rows = [observe("Bo works at Relay.", within=within) for _ in states]
+    subject = {KeyState.GIVEN: "Bo", KeyState.WITHDRAWN: "Bo"}
+    given = {
+        row.pk: Given(
+            state if state != KeyState.WITHDRAWN else KeyState.GIVEN, "m", "1", subject=subject.get(state, "")
+        )
+        for row, state in zip(rows, states, strict=True)
+    }
+    with transaction.atomic():
+        store.put_keys(scope_id=within.pk, given=given)
+    for row, state in zip(rows, states, strict=True):
+        if state == KeyState.WITHDRAWN:
+            ingest.withdraw_key(observation=row, by="rev")
+    return propose(Kind.MERGE, rows, keeper=rows[0]), rows
+
+
+def test_a_key_that_a_person_took_back_does_not_come_back_by_a_merge() -> None:
+    """It was taken back of the text, and the merged row says the same: the kept twin's guess is not carried on."""
+    merge, _ = _twins_with_keys(KeyState.GIVEN, KeyState.WITHDRAWN)
+    assert apply(merge).outcome == Outcome.APPLIED
+    assert GivenKey.objects.get(observation=derived_of(merge)).state == KeyState.WITHDRAWN
+
+
+def test_a_merged_row_takes_over_the_key_of_a_twin_when_the_kept_one_has_none() -> None:
+    within = scope()
+    rows = [observe("Bo works at Relay.", within=within) for _ in "ab"]
+    with transaction.atomic():
+        store.put_keys(scope_id=within.pk, given={rows[1].pk: Given(KeyState.GIVEN, "m", "1", subject="Bo")})
+    merge = propose(Kind.MERGE, rows, keeper=rows[0])
+    apply(merge)
+    assert GivenKey.objects.get(observation=derived_of(merge)).subject == "Bo"
+
+
+def test_what_a_model_said_about_another_wording_is_not_carried_over() -> None:
+    within = scope()
+    rows = [observe(text, within=within) for text in ("Bo works at Relay.", "Bo is employed by Relay.")]
+    with transaction.atomic():
+        store.put_keys(scope_id=within.pk, given={rows[1].pk: Given(KeyState.GIVEN, "m", "1", subject="Bo")})
+    merge = propose(Kind.MERGE, rows, approval=Approval.NEEDS_HUMAN, keeper=rows[0])
+    review.approve(operation=merge, by="ann")
+    apply(merge)
+    assert not GivenKey.objects.filter(observation=derived_of(merge)).exists()
+
+
+def test_a_withdrawn_key_is_not_given_again_by_a_detour() -> None:
+    """First "none", then "given": each of the two looked harmless to the database once."""
+    _, rows = _twins_with_keys(KeyState.WITHDRAWN, KeyState.WITHDRAWN)
+    with pytest.raises(DatabaseError, match="withdrawn by a person"):
+        _sql(f"UPDATE observations_givenkey SET state = 'none' WHERE observation_id = {rows[0].pk}")
+
+
+def test_evidence_that_is_an_episode_still_is_after_an_export_and_an_import() -> None:
+    """R77: the words a promoted fact rests on lead to the turn that said them."""
+    within = scope()
+    told = [tell(f"Week {n}: the night train again", within=within, root=f"mail://{n}") for n in range(3)]
+    support: list[Json] = [[turn.pk, 8, 23] for turn in told]
+    product: dict[str, Json] = {"discriminator": "b.0", "support": support, "confidence": 0.6}
+    apply(propose(Kind.PROMOTE, told, product=product, text="Ana takes the night train"))
+    lines = exported()
+    empty_the_store()
+    ingest.import_lines(lines)
+    cited = Evidence.objects.filter(observation__derivation="promote").order_by("pk")
+    assert [row.episode and row.episode.text for row in cited] == [turn.text for turn in told]
