@@ -10,12 +10,13 @@ import pytest
 from django.db import IntegrityError, connections, transaction
 
 from consolidation import review, runner
+from consolidation.aliases import request_alias
 from consolidation.models import Operation, Plan
 from consolidation.operations import Kind, State
 from consolidation.runner import Outcome
-from observations import store
+from observations import ingest, store
 from observations.models import Event, Observation, database_now
-from observations.records import Claim, WrittenBy
+from observations.records import Claim, Given, KeyState, WrittenBy
 from tests.building import observe, scope
 from tests.integration.planning import LIVES, asked, change_policy, move, one, operations, plan, twins
 
@@ -150,6 +151,35 @@ def test_operations_made_by_request_are_left_alone() -> None:
     plan()
     requested.refresh_from_db()
     assert requested.status == State.NEEDS_HUMAN
+
+
+def test_a_name_that_somebody_asked_for_waits_through_every_plan() -> None:
+    """R46: nothing proposes an alias, so nothing can stop proposing one."""
+    within = scope()
+    for name in ("Ana Brandt", "Anastasia"):
+        observe(f"{name} was seen", within=within, key=(name, "was seen", "here"))
+    asked_for = request_alias(scope=within, subject="Anastasia", name="Ana Brandt", by="ann")
+    plan()
+    asked_for.refresh_from_db()
+    assert asked_for.status == State.NEEDS_HUMAN
+
+
+def test_a_contradiction_that_a_given_key_shows_is_asked_while_the_key_stands() -> None:
+    """The same question in every plan; taken back, it is no longer proposed; and never by itself again."""
+    within = scope()
+    observe("Ann lives in Oslo", within=within, key=(*LIVES, "Oslo"))
+    other = observe("Ann lives in Rome", within=within)
+    assert operations(plan(), Kind.SUPERSEDE) == []
+    given = Given(KeyState.GIVEN, "m", "1", *LIVES, "Rome")
+    with transaction.atomic():
+        store.put_keys(scope_id=within.pk, given={other.pk: given})
+    [first] = operations(plan(), Kind.SUPERSEDE)
+    [again] = operations(plan(), Kind.SUPERSEDE)
+    assert again.pk == first.pk
+    ingest.withdraw_key(observation=other, by="ann")
+    assert operations(plan(), Kind.SUPERSEDE) == []
+    first.refresh_from_db()
+    assert (first.status, first.outcome) == (State.STALE, "no longer proposed")
 
 
 def test_two_planners_at_once_make_one_set_of_operations() -> None:
