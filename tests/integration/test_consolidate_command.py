@@ -140,7 +140,7 @@ def test_a_scope_that_fails_is_said_first_and_the_status_is_1(monkeypatch: pytes
     Policy.objects.create(pattern="b/bad", body={"no_such_field": 1})
     ran = run("")
     assert ran.status == 1
-    assert ran.out.startswith("PARTIAL  1 scopes could not be planned")
+    assert ran.out.startswith("PARTIAL  1 scope could not be planned")
     assert "b/bad" in ran.out.splitlines()[1]
     assert "MERGE 1" in ran.out
     as_json = run("--json")
