@@ -36,7 +36,7 @@ def turns(within: Scope, *, role: str = "") -> list[Episode]:
 
 def promotion(episodes: list[Episode], *, approval: Approval = Approval.AUTO, confidence: float = 0.6) -> Operation:
     support: list[Json] = [[turn.pk, 8, 38] for turn in episodes]
-    product: dict[str, Json] = {"discriminator": "d.0", "support": support, "roots": 3, "verified": 0, "confidence": confidence}
+    product: dict[str, Json] = {"discriminator": "d.0", "support": support, "roots": 3, "confidence": confidence}
     return propose(Kind.PROMOTE, episodes, approval=approval, product=product, text=FACT, key=KEY)
 
 

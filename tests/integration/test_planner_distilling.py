@@ -13,13 +13,13 @@ from consolidation.models import Draft, Operation, Plan, Policy
 from consolidation.operations import Approval, Kind, State
 from consolidation.rendering import render
 from consolidation.runner import Outcome
+from observations.embedding import HASHING
 from observations.llm import BudgetSpent, CutOff, ModelFailed, Refused, Request, Unreachable
 from observations.models import Episode, Observation, Scope
 from observations.records import Outcome as Ending
 from observations.records import Status
 from tests.acceptance import world
 from tests.building import observe, scope, tell
-from observations.embedding import HASHING
 from tests.scripted import ScriptedCompleter
 
 pytestmark = pytest.mark.django_db(transaction=True)

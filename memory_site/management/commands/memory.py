@@ -47,9 +47,7 @@ class Command(OneSentence):
 
     @staticmethod
     def _holding(commands: Any) -> None:
-        hold = commands.add_parser(
-            "hold", help="place a hold on a scope: nothing is planned or applied against it"
-        )
+        hold = commands.add_parser("hold", help="place a hold on a scope: nothing is planned or applied against it")
         hold.add_argument("--until", default="", metavar="DATE", help="the day it ends (default: open-ended)")
         hold.add_argument("--reason", required=True, help="why (one line)")
         release = commands.add_parser("release", help="lift the hold of a scope")
