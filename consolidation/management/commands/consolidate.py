@@ -6,7 +6,6 @@ refused, stale or failed (each is listed), 2 what was asked for does not exist o
 
 from __future__ import annotations
 
-import getpass
 import json
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from tqdm import tqdm
 from consolidation import aliases, measures, planner, review, rollout, runner
 from consolidation.management import policies, printing, setup
 from consolidation.management.failing import Incomplete, OneSentence
+from consolidation.management.who import operating_user
 from consolidation.models import Operation, Plan
 from consolidation.operations import Prefix, number_of, visible
 from consolidation.runner import Outcome, Result
@@ -49,7 +49,7 @@ class Command(OneSentence):
 
     def handle(self, *args: Any, **options: Any) -> None:  # Django's own signature
         """Does the sub-command; CommandError carries the exit status."""
-        options["by"] = options["by"] or _operating_user()
+        options["by"] = options["by"] or operating_user()
         act: Callable[[dict[str, Any]], None] = getattr(self, f"_{options['verb'] or 'plan'}")
         try:
             act(options)
@@ -335,13 +335,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "alias": ("Ask that two subjects of a scope are treated as one entity; a decision follows.", _naming),
     "distinct": ("Say that an operation's records are different claims.", _telling_apart),
 }
-
-
-def _operating_user() -> str:
-    try:
-        return f"cli:{getpass.getuser()}"
-    except (KeyError, OSError):  # no such account on this machine
-        return "cli"
 
 
 # --- finding --------------------------------------------------------------------------------------------------------
