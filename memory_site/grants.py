@@ -28,11 +28,27 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
     "observations_lineage": (),
     "observations_use": (),
     "observations_event": (),
+    "observations_intakerun": ("state", "finished_at", "error", "figures"),
+    "observations_extraction": ("run_id", "state", "attempts", "at"),
+    "observations_intakeitem": (),
+    "observations_unusableanswer": (),
+    "observations_corememory": ("value", "description", "limit", "read_only", "revision", "updated_at"),
+    "observations_corerevision": (),
+    "observations_token": ("name", "revoked_at", "revoked_by", "last_used_at"),
     "consolidation_plan": ("explained_at", "state", "failures", "figures"),
     "consolidation_planitem": ("opened_at", "opened_by"),
     "consolidation_operation": (
-        *("status", "decision", "decision_text", "decision_reason", "decided_by", "decided_at", "approved_digest"),
-        *("approval_expires_at", "derived_id", "applied_at", "applied_by", "applied_digest", "undone_at", "undone_by"),
+        *("status", "decision", "decision_text", "decision_object", "decision_reason", "decided_by", "decided_at"),
+        *(
+            "approved_digest",
+            "approval_expires_at",
+            "derived_id",
+            "applied_at",
+            "applied_by",
+            "applied_digest",
+            "undone_at",
+            "undone_by",
+        ),
         "outcome",
     ),
     "consolidation_operationsource": (
@@ -47,6 +63,7 @@ NEVER_UPDATED = ("consolidation_consumption",)  # made by apply, deleted by undo
 # Written only by the database's own functions.
 READ_ONLY = ("observations_transition", "observations_tombstone", "consolidation_policyrevision", "django_migrations")
 ERASE = "palimpsest_erase_observations(bigint, bigint[], text, text, text)"
+ERASE_CORE = "palimpsest_erase_core(bigint, bigint, text, text, text)"
 
 
 def declare_grants(*, using: str = "default", **_: Any) -> None:
@@ -72,7 +89,7 @@ def _statements(app: sql.Identifier) -> list[sql.Composed]:
         "GRANT USAGE ON SCHEMA public TO {app}",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {app}",
         "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {app}",
-        f"GRANT EXECUTE ON FUNCTION {ERASE} TO {{app}}",
+        *(f"GRANT EXECUTE ON FUNCTION {function} TO {{app}}" for function in (ERASE, ERASE_CORE)),
     ]
     statements = [sql.SQL(text).format(app=app) for text in everything]
     for table, columns in UPDATABLE.items():

@@ -24,6 +24,9 @@ class Erasing(StrEnum):
     TOMBSTONE = "a trigger on the tombstone empties it in every operation that took the observation in or wrote it"
     NAME = "a trigger on the tombstone empties it once no record holds that name any more"
     EPISODE = "emptied with a tombstone, the one change the update trigger of an episode allows; only a forget asks"
+    INTAKE = "a trigger on the tombstone empties it for the observation, what it was compared with and its turns"
+    CORE = "palimpsest_erase_core empties the core memory and each of its revisions; only a forget asks"
+    RESIDUE = "the row is deleted three days after it was first held, or at once"
 
 
 # Plain hashes and vectors are listed with the words: a short text can be guessed from either.
@@ -60,8 +63,17 @@ MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
         "Alias.subject_key": Erasing.NAME,
         "Alias.name_key": Erasing.NAME,
         "Operation.decision_text": Erasing.TOMBSTONE,
+        "Operation.decision_object": Erasing.TOMBSTONE,
         "Operation.decision_reason": Erasing.TOMBSTONE,
         "OperationSource.planned_hash": Erasing.TOMBSTONE,
+        "UnusableAnswer.reply": Erasing.INTAKE,
+        "IntakeItem.text": Erasing.INTAKE,
+        "IntakeItem.said": Erasing.INTAKE,
+        "CoreMemory.value": Erasing.CORE,
+        "CoreMemory.description": Erasing.CORE,
+        "CoreRevision.value": Erasing.CORE,
+        "Residue.text": Erasing.RESIDUE,
+        "Residue.text_key": Erasing.RESIDUE,
     }
 )
 
@@ -118,6 +130,35 @@ NOT_MEMORY_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "ModelCall.model": "the name of a model",
         "ModelCall.prompt_version": _WORD,
         "ModelCall.answer": _WORD,
+        "Intake.updated_by": _WHO,
+        "IntakeRun.trigger": _WORD,
+        "IntakeRun.state": _WORD,
+        "IntakeRun.error": "one sentence of ours, without the words of any turn",
+        "IntakeRun.by": _WHO,
+        "IntakeRun.figures": "figures",
+        "Extraction.state": _WORD,
+        "UnusableAnswer.purpose": _WORD,
+        "UnusableAnswer.episode_ids": "ids",
+        "UnusableAnswer.reason": "one sentence of ours, without the words of the answer",
+        "UnusableAnswer.model": "the name of a model",
+        "UnusableAnswer.prompt_version": _WORD,
+        "IntakeItem.verdict": _WORD,
+        "IntakeItem.reason": "a word of a closed list, with ids and labels",
+        "IntakeItem.offered": "ids",
+        "CoreMemory.label": "the name of a place in the prompt",
+        "CoreRevision.action": _WORD,
+        "CoreRevision.by": _WHO,
+        "Residue.session": _SHELL,
+        "Residue.by": _WHO,
+        "Token.name": "what a program is called by whoever made its token",
+        "Token.key_id": _ID,
+        "Token.secret_hash": "a hash of random bits",
+        "Token.scope_pattern": "a pattern of scope names",
+        "Token.created_by": _WHO,
+        "Token.revoked_by": _WHO,
+        "Receipt.key": "the caller's own id of a request",
+        "Receipt.request_hash": "keyed: without the key nothing can be guessed from it",
+        "Receipt.answer": "ids, figures and words of closed lists",
         "Outbox.task": _WORD,
         "Outbox.key": "ids",
         "Outbox.payload": "ids",
@@ -154,7 +195,7 @@ NOT_MEMORY_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "Operation.product": "ids and figures",
         "Operation.signals": "ids, figures, names of keys and of guards",
         "Operation.policy_hash": "a hash of thresholds",
-        "Operation.decision": "ids and points in time; the reviewer's own words are decision_text",
+        "Operation.decision": "ids and points in time; the reviewer's own words have columns of their own",
         "Operation.decided_by": _WHO,
         "Operation.approved_digest": _DIGEST,
         "Operation.applied_by": _WHO,

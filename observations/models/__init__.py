@@ -5,7 +5,9 @@ in `migrations/0002_integrity.py`. Only `store` writes these tables; `Use` is te
 `retrieval.py`.
 """
 
+from observations.models.access import Receipt, Token, TokenQuerySet
 from observations.models.base import ClockTimestamp, database_now
+from observations.models.core import CoreMemory, CoreRevision, Residue
 from observations.models.history import (
     Event,
     EventQuerySet,
@@ -16,6 +18,7 @@ from observations.models.history import (
     Transition,
     Use,
 )
+from observations.models.intake import Extraction, Intake, IntakeItem, IntakeRun, UnusableAnswer
 from observations.models.memory import (
     Embedding,
     Episode,
@@ -31,23 +34,34 @@ from observations.models.memory import (
 
 __all__ = [
     "ClockTimestamp",
+    "CoreMemory",
+    "CoreRevision",
     "Embedding",
     "Episode",
     "Event",
     "EventQuerySet",
     "Evidence",
+    "Extraction",
     "GivenKey",
+    "Intake",
+    "IntakeItem",
+    "IntakeRun",
     "Lineage",
     "ModelCall",
     "Observation",
     "ObservationQuerySet",
     "Outbox",
     "OutboxQuerySet",
+    "Receipt",
+    "Residue",
     "Scope",
     "ScopeAccess",
     "ScopeQuerySet",
+    "Token",
+    "TokenQuerySet",
     "Tombstone",
     "Transition",
+    "UnusableAnswer",
     "Use",
     "database_now",
 ]
