@@ -3,8 +3,9 @@
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import django.db.models.functions.text
-import observations.models.base
 from django.db import migrations, models
+
+import observations.models.base
 
 
 class Migration(migrations.Migration):

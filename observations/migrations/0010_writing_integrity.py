@@ -181,7 +181,7 @@ DROP TRIGGER core_update ON observations_corememory;
 DROP FUNCTION palimpsest_core_update();
 """
 
-TOKEN = """
+CALLER = """
 -- What a token may do is fixed when it is made: another right is another token. Revoking is for good.
 CREATE FUNCTION palimpsest_token_update() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
@@ -202,7 +202,7 @@ CREATE TRIGGER token_update BEFORE UPDATE ON observations_token
   FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION palimpsest_token_update();
 """
 
-DROP_TOKEN = """
+DROP_CALLER = """
 DROP TRIGGER token_update ON observations_token;
 DROP FUNCTION palimpsest_token_update();
 """
@@ -240,6 +240,6 @@ class Migration(migrations.Migration):
         *(edge(*parts) for parts in EDGES),
         migrations.RunSQL(INTAKE, DROP_INTAKE),
         migrations.RunSQL(CORE_MEMORY, DROP_CORE_MEMORY),
-        migrations.RunSQL(TOKEN, DROP_TOKEN),
+        migrations.RunSQL(CALLER, DROP_CALLER),
         *(kept(table) for table in KEPT),
     ]

@@ -20,7 +20,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(models.Model):
-    """A program's key to the scopes of one pattern. Only a hash of its secret is kept; it can never approve anything."""
+    """A program's key to the scopes of one pattern. Of its secret a hash is kept; it can never approve anything."""
 
     name = models.CharField(max_length=100)
     key_id = models.CharField(max_length=16, unique=True)  # the public part, by which a token is found and named
@@ -57,9 +57,7 @@ class Receipt(models.Model):
     token = models.ForeignKey(Token, on_delete=models.PROTECT, related_name="+")
     key = models.CharField(max_length=200)
     request_hash = models.CharField(max_length=64)  # keyed: no text can be guessed from it
-    answer = models.JSONField(
-        default=dict
-    )  # ids, figures and words of closed lists; texts are read again from the rows
+    answer = models.JSONField(default=dict)  # ids, figures, words of closed lists; texts are read from the rows
     status = models.PositiveSmallIntegerField()
     at = models.DateTimeField(db_default=ClockTimestamp())
 

@@ -1,4 +1,4 @@
-"""The background pipeline's own rows: whether a scope is read, what each turn brought, and what became of each claim."""
+"""The background pipeline's own rows: whether a scope is read, what each turn brought, what became of each claim."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class UnusableAnswer(models.Model):
 
 
 class IntakeItem(models.Model):
-    """One claim that the pipeline considered and what became of it: stored, taken as known, refused, or for a person."""
+    """One claim that the pipeline considered and what became of it: stored, known already, refused, or for a person."""
 
     class Verdict(models.TextChoices):
         ADD = "add"
@@ -128,7 +128,7 @@ class IntakeItem(models.Model):
     verdict = models.CharField(max_length=7, choices=Verdict.choices)
     reason = models.CharField(max_length=200, blank=True, default="")  # ours: a closed list, with ids and labels
     said = models.TextField(blank=True, default="")  # the model's own reason for its verdict
-    offered = ArrayField(models.BigIntegerField(), default=list)  # the observations it was compared with, in order
+    offered = ArrayField(models.BigIntegerField(), default=list)  # the rows it was compared with, in order
     target = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **EDGE)
     observation = models.ForeignKey(
         "observations.Observation", related_name="intake_items", null=True, blank=True, **EDGE
