@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from observations.llm import ModelFailed, Outcome, Reply, Request, Unusable, Usage
@@ -42,6 +42,10 @@ class ScriptedCompleter:
         """As the protocol says: in order, each for itself."""
         self.batches.append(len(requests))
         return [self._outcome(request) for request in requests]
+
+    def complete_each(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """As the protocol says: each when it is taken."""
+        return (self._outcome(request) for request in requests)
 
     def asked_for(self, purpose: str) -> list[Request]:
         """The requests of one purpose, in order."""

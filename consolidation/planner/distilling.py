@@ -33,7 +33,7 @@ _KEPT: Final = (Answer.OK, Answer.REFUSED, Answer.CUT_OFF, Answer.UNUSABLE)  # t
 _ATTEMPTS: Final = 3  # an answer that could not be used is asked for again as often as this in all
 _LOOSER: Final = 0.35  # episodes that agree are less alike than claims that do
 _LOOSEST: Final = 0.3
-_AT_A_TIME: Final = 10  # questions between two signs of progress, each answered before the next; lost when killed
+_AT_A_TIME: Final = 10  # questions between two signs of progress; each answer is kept before the next is asked for
 _BULK: Final = 100  # questions from which the model's half price is worth minutes of waiting
 
 Progress = Callable[[str], object]
@@ -195,11 +195,13 @@ def _ask_all(
     progress: Progress,
 ) -> None:
     failed: list[ModelFailed] = []
-    size = _BULK if len(waiting) >= _BULK else _AT_A_TIME
+    bulk = len(waiting) >= _BULK
+    # Of few, each answer is kept as it comes: a process that dies loses the one under way, and none is paid for twice.
+    answered = completer.complete_all if bulk else completer.complete_each
+    size = _BULK if bulk else _AT_A_TIME
     for start in range(0, len(waiting), size):
         part = waiting[start : start + size]
-        outcomes = completer.complete_all([question.request for question in part])
-        for question, outcome in zip(part, outcomes, strict=True):
+        for question, outcome in zip(part, answered([question.request for question in part]), strict=True):
             if isinstance(outcome, ModelFailed):
                 failed.append(outcome)
             if not isinstance(outcome, ModelFailed) or outcome.answer in _KEPT:

@@ -62,6 +62,10 @@ class AnthropicCompleter:
                 outcomes += self._one_by_one(asked[len(outcomes) :])
         return outcomes
 
+    def complete_each(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """Answer each when it is taken, in order; never as a batch."""
+        return self._one_by_one([self._of_scope(request) for request in requests])
+
     # --- one -----------------------------------------------------------------------------------------------------
 
     def _ask(self, request: Request) -> Outcome:

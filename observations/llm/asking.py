@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -119,4 +119,10 @@ class Completer(Protocol):
 
     def complete_all(self, requests: Sequence[Request]) -> list[Outcome]:
         """Answer many requests that can wait, in order; each fails for itself. Never raises ModelFailed."""
+        ...
+
+    def complete_each(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """The same one after the other: each is asked when its answer is taken, so that it can be kept before the next
+        is paid for.
+        """
         ...

@@ -23,7 +23,7 @@ from observations.llm import (
     Unusable,
     Usage,
 )
-from observations.llm.adapter import CHARACTERS_PER_TOKEN, GIVE_UP_AFTER
+from observations.llm.adapter import BATCH_FROM, CHARACTERS_PER_TOKEN, GIVE_UP_AFTER
 from observations.llm.pricing import family
 from observations.llm.provider import DEFAULT_URL, Endpoint
 from tests.messages_stub import (
@@ -405,6 +405,15 @@ def test_a_few_are_asked_one_after_the_other_and_each_fails_for_itself(calls: li
     assert [getattr(outcome, "text", type(outcome)) for outcome in outcomes] == ["zero", Refused, "two", Denied, "four"]
     assert [call.answer for call in calls] == ["ok", "refused", "ok", "denied", "ok"]
     assert not any(call.batch for call in calls)
+
+
+def test_each_of_any_number_is_sent_only_when_its_answer_is_taken(calls: list[Call]) -> None:
+    """As many as would make a batch, and never one: an answer is paid for and recorded before the next is asked for."""
+    with messages_stub([ok("yes")]) as stub:
+        answers = door(stub, calls).complete_each([question()] * (BATCH_FROM + 1))
+        assert stub.everything == []
+        assert [getattr(next(answers), "text", "") for _ in range(3)] == ["yes"] * 3
+        assert len(stub.everything) == len(stub.requests) == len(calls) == 3
 
 
 def test_a_budget_that_ends_half_way_leaves_the_rest(calls: list[Call]) -> None:

@@ -69,6 +69,19 @@ def test_a_failure_is_raised_for_one_and_handed_back_for_many(
     assert [type(outcome) for outcome in outcomes] == [Reply, kind, Reply]
 
 
+def test_each_is_answered_in_order_as_it_is_taken(completer: Completer) -> None:
+    answers = completer.complete_each([question("good"), question("declined"), question("good")])
+    assert [type(outcome) for outcome in answers] == [Reply, Refused, Reply]
+
+
+def test_the_scripted_completer_asks_each_when_its_answer_is_taken() -> None:
+    completer = ScriptedCompleter({"a": 1})
+    answers = completer.complete_each([question("one"), question("two")])
+    assert completer.requests == []
+    assert isinstance(next(answers), Reply)
+    assert [request.text for request in completer.requests] == ["one"]
+
+
 def test_the_scripted_completer_keeps_what_it_was_asked() -> None:
     completer = ScriptedCompleter({"a": 1})
     completer.complete(question("one"))
