@@ -7,7 +7,7 @@ An approval belongs to exact content: it stores a digest of what was shown, and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import combinations
 
@@ -18,11 +18,14 @@ from consolidation.operations import OF_EPISODES, Approval, Json, Kind, Shown, S
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
 from observations.models import Episode, Event, Observation, database_now
+from observations.normalise import clean
 from observations.records import Status
 
 # A person may still decide in these states; `failed` wrote nothing, so it may be approved again.
 DECIDABLE = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.FAILED)
 REASON_REQUIRED = (Kind.SUPERSEDE, Kind.PRUNE, Kind.ALIAS)
+TEXT_LIMIT = 20_000  # characters of a right claim
+OBJECT_LIMIT = 1_000  # characters of its object, as of every key's
 TELLS_APART = (Kind.MERGE, Kind.SUPERSEDE)  # the kinds whose sources could be one claim
 MOVED = {
     Status.SUPERSEDED: "was superseded",
@@ -53,9 +56,10 @@ class Decision:
     both: tuple[tuple[int, datetime | None, datetime | None], ...] = ()  # all true, each in its period
     many_valued: bool = False  # all true at once: the predicate holds several values
     text: str = ""  # none of them: the right claim, in the reviewer's words
+    object: str = ""  # of the right claim; empty: later values of its key are not questioned against it
 
     def to_dict(self) -> dict[str, Json]:
-        """The choice as JSON, without the text, which has a column of its own because it is memory text."""
+        """The choice as JSON, without text and object, which have columns of their own because they are memory text."""
         chosen: dict[str, Json] = {}
         if self.keep is not None:
             chosen["keep"] = self.keep
@@ -65,7 +69,13 @@ class Decision:
             chosen["many_valued"] = True
         if self.text:
             chosen["text"] = True
+        if self.object:
+            chosen["object"] = True
         return chosen
+
+    def cleaned(self) -> Decision:
+        """The same with the reviewer's words as a database can hold them, without space around them."""
+        return replace(self, text=clean(self.text)[0].strip(), object=clean(self.object)[0].strip())
 
 
 def _iso(moment: datetime | None) -> str | None:
@@ -83,6 +93,8 @@ def digest_of(*, operation: Operation, rows: Sequence[Observation | Episode], po
         "chosen": operation.decision,
         "text": operation.decision_text,
     }
+    if operation.decision_object:  # approvals from before there was one keep their digest
+        decision["object"] = operation.decision_object
     if says := [operation.text, operation.claim_subject, operation.claim_predicate, operation.claim_object]:
         decision |= {"says": says} if any(says) else {}
     shown = [Shown(id=row.pk, version=row.version, status=row.status, content_hash=row.content_hash) for row in rows]
@@ -203,7 +215,7 @@ def approve(
     if locked.kind in REASON_REQUIRED and not reason.strip():
         raise Refused(f"A {locked.kind} needs a reason: say why in one line.")
     sources = sources_of(locked)
-    chosen = _checked(locked, sources, decision or Decision())
+    chosen = _checked(locked, sources, (decision or Decision()).cleaned())
     rows = _rows(locked)
     moved = changes(operation=locked, sources=sources, rows={row.pk: row for row in rows})
     policy = policy_of(locked.scope.name)
@@ -214,7 +226,7 @@ def approve(
         other = "the policy changed" if policy.hash != locked.policy_hash else "the page showed something else"
         what = "; ".join(moved) or other
         raise Changed(f"{locked.op_id} is not what was shown any more: {what}. Look again, or plan again.")
-    locked.decision, locked.decision_text = chosen.to_dict(), chosen.text
+    locked.decision, locked.decision_text, locked.decision_object = chosen.to_dict(), chosen.text, chosen.object
     locked.approved_digest = digest_of(operation=locked, rows=rows, policy_hash=policy.hash)
     locked.approval_expires_at = database_now() + timedelta(hours=policy.approval_ttl_hours)
     return _decide(locked, to=State.APPROVED, by=by, reason=reason)
@@ -299,7 +311,7 @@ def _checked(operation: Operation, sources: Sequence[OperationSource], decision:
     if not named <= ids:
         strangers, offered = (", ".join(obs(pk) for pk in sorted(filter(None, some))) for some in (named - ids, ids))
         raise Refused(f"{strangers} is not a source of {operation.op_id}: choose one of {offered}.")
-    ways = sum([decision.keep is not None, bool(decision.both), decision.many_valued, bool(decision.text.strip())])
+    ways = sum([decision.keep is not None, bool(decision.both), decision.many_valued, bool(decision.text)])
     if operation.kind == Kind.SUPERSEDE and ways != 1:
         raise Refused("Choose one: which claim stays, that all are true, or the right claim in your words.")
     if operation.kind != Kind.SUPERSEDE and (decision.both or decision.many_valued or decision.text):
@@ -311,7 +323,17 @@ def _checked(operation: Operation, sources: Sequence[OperationSource], decision:
     for pk, start, end in decision.both:
         if start and end and start > end:
             raise Refused(f"The period of {obs(pk)} ends before it begins.")
+    _check_words(decision)
     return decision
+
+
+def _check_words(decision: Decision) -> None:
+    """Refuse words that do not fit, and an object that belongs to nothing."""
+    for name, words, limit in (("claim", decision.text, TEXT_LIMIT), ("object", decision.object, OBJECT_LIMIT)):
+        if len(words) > limit:
+            raise Refused(f"The right {name} has {len(words):,} characters: {limit:,} are the most that fit.")
+    if decision.object and not decision.text:
+        raise Refused("An object belongs to the right claim in your words: write the claim too, or leave it out.")
 
 
 def _decide(operation: Operation, *, to: State, by: str, reason: str) -> Operation:
@@ -320,7 +342,7 @@ def _decide(operation: Operation, *, to: State, by: str, reason: str) -> Operati
     operation.decision_reason = reason.strip()[:500]
     operation.save(
         update_fields=[
-            *("status", "decided_by", "decided_at", "decision_reason", "decision", "decision_text"),
+            *("status", "decided_by", "decided_at", "decision_reason", "decision", "decision_text", "decision_object"),
             *("approved_digest", "approval_expires_at"),
         ]
     )

@@ -10,7 +10,7 @@ from consolidation import review, runner
 from consolidation.models import Operation
 from consolidation.operations import Approval, Json, Kind
 from observations import ingest, store
-from observations.models import Episode, Observation, Scope
+from observations.models import Episode, Scope
 from observations.records import (
     Claim,
     EvidenceRef,
@@ -27,8 +27,9 @@ from tests.building import observe, propose, scope, tell
 
 
 def a_store_with_everything() -> None:
-    """Rows of every status in two scopes: merged, undone, superseded, archived, held back, erased, promoted, summed up;
-    quotes; kinds and half-lives; keys that a model gave, did not find or had taken back; episodes, some archived.
+    """Rows of every status in two scopes: merged, undone, superseded, set right, archived, held back, erased, promoted,
+    summed up; quotes; kinds and half-lives; keys that a model gave, did not find or had taken back; episodes, some
+    archived.
     """
     here, there = scope("team/a"), scope("team-a")
     with transaction.atomic():
@@ -45,7 +46,10 @@ def a_store_with_everything() -> None:
     _apply(merged)
     assert runner.undo(operation=Operation.objects.get(pk=merged.pk), by="ops").outcome == "undone"
     old, new = (observe(f"Standup at {n}", within=here, key=("standup", "at", n)) for n in ("nine", "ten"))
-    _apply(propose(Kind.SUPERSEDE, [old, new], approval=Approval.NEEDS_HUMAN), keep=new)
+    _apply(propose(Kind.SUPERSEDE, [old, new], approval=Approval.NEEDS_HUMAN), review.Decision(keep=new.pk))
+    wrong = [observe(f"Retro at {n}", within=here, key=("retro", "at", n)) for n in ("two", "three")]
+    right = review.Decision(text="Retro at four", object="four")
+    _apply(propose(Kind.SUPERSEDE, wrong, approval=Approval.NEEDS_HUMAN), right)
     _apply(propose(Kind.ARCHIVE, [observe("Waiting on the relay fix", within=here)]))
     _kinds(here)
     _keys(here)
@@ -116,9 +120,8 @@ def _named(within: Scope) -> None:
     _apply(propose(Kind.ALIAS, rows, approval=Approval.NEEDS_HUMAN, key=key, product={**product}), reason="one person")
 
 
-def _apply(operation: Operation, *, keep: Observation | None = None, reason: str = "newer") -> None:
+def _apply(operation: Operation, decision: review.Decision | None = None, *, reason: str = "newer") -> None:
     if operation.approval == Approval.NEEDS_HUMAN:
-        decision = review.Decision(keep=keep.pk if keep else None)
         shown = review.shown_digest(operation=operation)
         operation = review.approve(operation=operation, by="rev", digest=shown, decision=decision, reason=reason)
     result = runner.apply(operation=operation, by="rev")

@@ -69,7 +69,8 @@ class DecisionForm(forms.Form):
     digest = forms.RegexField(r"^[0-9a-f]{64}$")
     reason = forms.CharField(required=False, max_length=500)
     choice = forms.RegexField(r"^(keep:[1-9][0-9]{0,17}|both|many|text)$", required=False)
-    text = forms.CharField(required=False, max_length=20_000)
+    text = forms.CharField(required=False, max_length=review.TEXT_LIMIT)
+    object = forms.CharField(required=False, max_length=review.OBJECT_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +104,13 @@ def asked(*, data: QueryDict, operation: Operation) -> Asked:
         verb=Verb(given["verb"]),
         digest=given["digest"],
         reason=given["reason"],
-        decision=_decision(given["choice"], given["text"], data, operation),
+        decision=_decision(given, data, operation),
     )
 
 
-def _decision(choice: str, text: str, data: QueryDict, operation: Operation) -> Decision:
+def _decision(given: Mapping[str, str], data: QueryDict, operation: Operation) -> Decision:
+    """What the chosen way asks for; what was entered under another one is no part of it."""
+    choice = given["choice"]
     if choice.startswith("keep:"):
         keep = int(choice.removeprefix("keep:"))
         proposed = operation.kind == Kind.MERGE and keep == operation.keeper_id
@@ -116,9 +119,9 @@ def _decision(choice: str, text: str, data: QueryDict, operation: Operation) -> 
         ids = [source.observation_id or 0 for source in review.sources_of(operation)]
         return Decision(both=tuple((pk, _day(data, f"from_{pk}"), _day(data, f"to_{pk}")) for pk in ids))
     if choice == "text":
-        if not text.strip():
+        if not given["text"].strip():
             raise review.Refused("Write the right claim, or choose one of the others.")
-        return Decision(text=text.strip())
+        return Decision(text=given["text"], object=given["object"])
     return Decision(many_valued=choice == "many")
 
 

@@ -74,6 +74,7 @@ class Fate:
     decided: str
     choice: str
     choice_text: Text | None
+    choice_object: str
     reason: str
     expires: str
     expired: bool
@@ -236,6 +237,7 @@ def _fate(operation: Operation, records: Records, now: datetime) -> Fate:
         decided=_by(operation.decided_by, operation.decided_at),
         choice=_choice(operation),
         choice_text=whole(operation.decision_text) if operation.decision_text else None,
+        choice_object=visible(operation.decision_object),
         reason=visible(operation.decision_reason),
         expires=when(expires),
         expired=expires is not None and expires <= now,

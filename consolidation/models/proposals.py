@@ -107,6 +107,8 @@ class Operation(models.Model):
         default=dict
     )  # {"keep": id} | {"keep_both": [[id, from, to], ...]} | {"both_true": true}
     decision_text = models.TextField(blank=True, default="")  # the right claim, when neither stays: memory text
+    # The value of that claim, which a later claim of the same key is questioned against: memory text
+    decision_object = models.CharField(max_length=1000, blank=True, default="")
     decision_reason = models.CharField(max_length=500, blank=True, default="")
     decided_by = models.CharField(max_length=150, blank=True, default="")
     decided_at = models.DateTimeField(null=True, blank=True)

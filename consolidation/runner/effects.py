@@ -69,7 +69,10 @@ def _supersede(work: Work, by: str) -> Effect:
 
 
 def _right_claim(work: Work, by: str) -> int:
-    """Write the claim a reviewer gave instead of all live ones: an operator's word, not a derived row."""
+    """Write the claim a reviewer gave instead of all live ones: an operator's word, not a derived row.
+
+    With the object they gave it has the whole key, so that a later value of it is a contradiction again (R71).
+    """
     operation = work.operation
     subject, predicate = _key(work)
     claim = Claim(
@@ -77,6 +80,7 @@ def _right_claim(work: Work, by: str) -> int:
         external_id=free_name(work),
         subject=subject,
         predicate=predicate,
+        object=operation.decision_object,
         confidence=0.9,
         stated_by=StatedBy.OPERATOR,
         created_at=operation.decided_at,

@@ -194,6 +194,36 @@ def test_none_of_them_writes_the_right_claim(mine: Engine, olga: Client) -> None
     assert "none of them: the right claim was written" in page(olga, mine.supersede)
 
 
+def test_the_right_claim_takes_its_object_from_the_form_and_the_page_tells_it(mine: Engine, olga: Client) -> None:
+    """R71: with it the new row has the whole key; the text of the form's other ways is no part of it."""
+    assert '<input type="text" name="object" maxlength="1000"' in page(olga, mine.supersede)
+    settled(olga, mine.supersede, "text", text="Ann lives in Bern", object=" Bern\u202e ")
+    made = Observation.objects.get(pk=Operation.objects.get(pk=mine.supersede.pk).derived_id or 0)
+    assert (made.subject, made.predicate, made.object) == ("Ann", "lives in", "Bern\u202e")
+    shown = page(olga, mine.supersede)
+    assert "Bern\\u202e" in shown
+    assert "\u202e" not in shown
+
+
+def test_an_object_that_was_entered_stays_when_it_is_refused(mine: Engine, olga: Client) -> None:
+    """Without its claim it is refused with a sentence; hostile words come back escaped."""
+    status, text = decide(
+        olga, mine.supersede, "approve", choice="text", text=" ", object='"><b>Bern', reason="as she says"
+    )
+    assert (status, "Write the right claim" in text) == (409, True)
+    assert 'name="object" maxlength="1000" value="&quot;&gt;&lt;b&gt;Bern"' in text
+    status, text = decide(
+        olga, mine.supersede, "approve", choice="text", text="Ann lives in Bern", object="x" * 1_001, reason="asked"
+    )
+    assert (status, "object cannot be used" in text) == (409, True)
+    assert status_of(mine.supersede) == State.NEEDS_HUMAN
+
+
+def test_an_object_entered_under_another_choice_is_no_part_of_it(mine: Engine, olga: Client) -> None:
+    settled(olga, mine.supersede, "many", object="Bern")
+    assert Operation.objects.get(pk=mine.supersede.pk).decision_object == ""
+
+
 def test_a_period_that_was_set_is_undone(mine: Engine, olga: Client) -> None:
     """C13: the rows' own days come back."""
     first = rows_of(mine.supersede)[0]

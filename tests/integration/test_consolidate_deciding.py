@@ -10,13 +10,14 @@ import pytest
 from consolidation import planner
 from consolidation.management.commands.consolidate import Command
 from consolidation.models import Operation, Plan, Policy
-from consolidation.operations import Kind, State
+from consolidation.operations import Kind, Shown, State, digest
 from observations import outbox
 from observations.models import Event, Observation
 from observations.records import StatedBy
 from tests.building import observe, scope
 from tests.consolidating import contradiction, only, run, twins
 from tests.integration.test_beat import snapshot
+from tests.jsonl import imported
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -79,9 +80,92 @@ def test_the_right_claim_may_be_written() -> None:
     assert (row.text, row.stated_by) == ("The coffee machine is on floor 4", StatedBy.OPERATOR)
 
 
+RIGHT = "--text 'The coffee machine is on floor 4' --reason 'both are old'"
+
+
+def neither(words: str) -> Observation:
+    """A contradiction settled by the right claim, as the command wrote it."""
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    assert run(f"approve {operation.op_id} {RIGHT} {words}").status == 0
+    assert run(f"apply {operation.op_id}").status == 0
+    return Observation.objects.active().get()
+
+
+@pytest.mark.parametrize("given", ["4", " 4\x00 "])
+def test_a_later_value_is_questioned_against_the_right_claim(given: str) -> None:
+    """R71, B.5: the written claim has the whole key, so that an import with another object of it is a contradiction."""
+    written = neither(f"--object '{given}'")
+    assert (written.subject, written.predicate) == ("office", "coffee machine is on floor")
+    assert written.object in ("4", "4\N{REPLACEMENT CHARACTER}")
+    line = {
+        "id": "coffee-5",
+        "scope": "team-a/u1",
+        "text": "The coffee machine is on floor 5",
+        "subject": "office",
+        "predicate": "coffee machine is on floor",
+        "object": "5",
+    }
+    assert imported(line).added == 1
+    run("")
+    question = Operation.objects.exclude(status=State.APPLIED).get(kind=Kind.SUPERSEDE)
+    later = Observation.objects.get(external_id="coffee-5")
+    assert question.status == State.NEEDS_HUMAN
+    assert [source.row_id for source in question.sources.order_by("position")] == [written.pk, later.pk]
+
+
+def test_without_an_object_the_right_claim_is_questioned_by_nothing() -> None:
+    """As it was: the claim has subject and predicate only. A control of the test above."""
+    written = neither("")
+    assert (written.subject, written.predicate, written.object) == ("office", "coffee machine is on floor", "")
+    observe("The coffee machine is on floor 5", within=written.scope, key=("office", "coffee machine is on floor", "5"))
+    run("")
+    assert not Operation.objects.exclude(status=State.APPLIED).filter(kind=Kind.SUPERSEDE).exists()
+
+
+def test_the_object_is_part_of_what_is_approved() -> None:
+    """I17, I18: changed after the approval, nothing of it is written."""
+    contradiction()
+    run("")
+    operation = only(Kind.SUPERSEDE)
+    run(f"approve {operation.op_id} {RIGHT} --object 4")
+    Operation.objects.filter(pk=operation.pk).update(decision_object="5")
+    ran = run(f"apply {operation.op_id}")
+    assert (ran.status, "STALE" in ran.out) == (1, True)
+    assert Observation.objects.active().count() == 2
+
+
+def test_an_approval_without_an_object_has_the_digest_it_always_had() -> None:
+    """What was approved before a right claim could have an object is still applied."""
+    contradiction()
+    run("")
+    run(f"approve {only(Kind.SUPERSEDE).op_id} {RIGHT}")
+    operation = only(Kind.SUPERSEDE)
+    rows = Observation.objects.order_by("pk")
+    then = digest(
+        operation=operation.op_id,
+        generation=1,
+        kind=Kind.SUPERSEDE,
+        decision={
+            "product": operation.product,
+            "keeper": operation.keeper_id,
+            "chosen": {"text": True},
+            "text": "The coffee machine is on floor 4",
+        },
+        sources=[Shown(row.pk, row.version, row.status, row.content_hash) for row in rows],
+        policy=operation.policy_hash,
+    )
+    assert operation.approved_digest == then
+
+
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
+        ("--object 4 --keep coffee-2 --reason because", 1, "An object belongs to the right claim"),
+        ("--object 4 --reason because", 1, "Choose one"),
+        (f"--object {'4' * 1_001} {RIGHT}", 1, "1,001 characters: 1,000 are the most"),
+        (f"--text {'a' * 20_001} --reason because", 1, "20,001 characters: 20,000 are the most"),
         ("--keep coffee-2", 1, "needs a reason"),
         ("--reason because", 1, "Choose one"),
         ("--keep coffee-9 --reason because", 2, "not one of its records"),

@@ -99,10 +99,10 @@ def planted(
 
 
 def corrected(within: Scope) -> tuple[Operation, list[Observation]]:
-    """Two claims of one key replaced by a reviewer's own words, which repeat them, as does the reason."""
+    """Two claims of one key replaced by a reviewer's own words and object, which repeat them, as does the reason."""
     rows = [planted(within), planted(within, text=f"{TEXT} no more", external_id="o2")]
     operation = propose(Kind.SUPERSEDE, rows, approval=Approval.NEEDS_HUMAN)
-    decision = review.Decision(text=f"{TEXT}, but only in spring")
+    decision = review.Decision(text=f"{TEXT}, but only in spring", object=f"{KEY[2]} in spring")
     review.approve(operation=operation, by="ines", decision=decision, reason=f"saw the {CANARY} myself")
     result = runner.apply(operation=operation, by="ines")
     assert result.outcome == runner.Outcome.APPLIED, result.sentence
@@ -179,7 +179,7 @@ def test_after_an_erase_no_column_of_any_table_holds_the_words_or_their_hash() -
 
     assert places(needles) == set()
     operation.refresh_from_db()
-    assert (operation.decision_text, operation.decision_reason) == ("", "")
+    assert (operation.decision_text, operation.decision_object, operation.decision_reason) == ("", "", "")
     assert operation.decided_by == "ines"
     assert operation.approved_digest
 
@@ -204,6 +204,7 @@ def test_an_erase_empties_nothing_of_other_rows() -> None:
     erase([planted(within, text="A note nobody wants", external_id="o8")])
     operation.refresh_from_db()
     assert CANARY in operation.decision_text
+    assert CANARY in operation.decision_object
     assert CANARY in operation.decision_reason
     erase(rows)
     bystander.refresh_from_db()
@@ -213,15 +214,16 @@ def test_an_erase_empties_nothing_of_other_rows() -> None:
     assert Embedding.objects.exclude(vector=None).filter(observation__in=[bystander.pk, other.pk]).count() == 2
 
 
-def test_a_decisions_words_can_go_only_with_a_tombstone() -> None:
+@pytest.mark.parametrize("column", ["decision_text", "decision_object"])
+def test_a_decisions_words_can_go_only_with_a_tombstone(column: str) -> None:
     """History stays history: without an erase, emptying or changing what a reviewer wrote is refused (habit 6)."""
     operation, rows = corrected(store.open_scope(name="team-a/birds"))
     for words in ("", "something else"):
         with pytest.raises(DatabaseError, match="is history"), transaction.atomic():
-            Operation.objects.filter(pk=operation.pk).update(decision_text=words)
+            Operation.objects.filter(pk=operation.pk).update(**{column: words})
     erase(rows)
     with pytest.raises(DatabaseError, match="is history"), transaction.atomic():
-        Operation.objects.filter(pk=operation.pk).update(decision_text="back again")
+        Operation.objects.filter(pk=operation.pk).update(**{column: "back again"})
 
 
 def test_what_a_user_said_is_not_erased_without_a_forget_request() -> None:

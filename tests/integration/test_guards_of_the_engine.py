@@ -296,7 +296,7 @@ def test_what_was_taken_back_is_not_brought_back_without_a_decision() -> None:
     """R46: an alias that was undone holds again by a new decision only, and so does a lesson."""
     a_store_with_everything()
     for table, column in (("alias", "removed_at"), ("cardinality", "withdrawn_at")):
-        assert _sql(f"UPDATE consolidation_{table} SET {column} = now()") == 1
+        assert _sql(f"UPDATE consolidation_{table} SET {column} = now()") >= 1
         with pytest.raises(DatabaseError, match="append-only"):
             _sql(f"UPDATE consolidation_{table} SET {column} = NULL")
 

@@ -178,6 +178,7 @@ class Command(OneSentence):
             many_valued=options["both"],
             both=_periods(operation, options["period"]) if options["period"] is not None else (),
             text=options["text"],
+            object=options["object"],
         )
         decided = review.approve(operation=operation, by=options["by"], decision=decision, reason=options["reason"])
         self._show_decision(decided, options, f"`manage.py consolidate apply {decided.op_id}` carries it out")
@@ -301,6 +302,11 @@ def _approving(parser: ArgumentParser) -> None:
         " end may be left out)",
     )
     choice.add_argument("--text", default="", help="none of them: the right claim, in your words")
+    parser.add_argument(
+        "--object",
+        default="",
+        help="with --text: the value by itself, so that a later claim with another one is asked about",
+    )
     parser.add_argument("--reason", default="", help="why; required for supersede, prune and alias")
 
 
