@@ -47,10 +47,15 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What is known of a family of models."""
+    """What is known of a family of models.
+
+    `cacheable_tokens`: as the provider lists it ("Cache limitations" of platform.claude.com/docs, prompt caching, as of
+    October 2026). Where another host of the family, or an older edition of the list, asks for more, that is taken: a
+    mark without effect would pretend, a missing one costs a few microdollars.
+    """
 
     price: Price
-    cacheable_tokens: int  # a shorter beginning of a question is never cached
+    cacheable_tokens: int  # a shorter beginning of a question is not cached, marked or not, and no error says so
     thinks_unless_told: bool = False  # and may be told not to
 
 
@@ -58,12 +63,12 @@ _NANO = Price(0.10, 0.50, long_from=100_000, long_times=5.0)
 _FAMILIES: Final[dict[str, Family]] = {
     "claude-haiku-5-5": Family(_NANO, 512, thinks_unless_told=True),
     "claude-haiku-4-5": Family(Price(1, 5), 4096),
-    "claude-sonnet-5-5": Family(Price(2, 10), 1024),
+    "claude-sonnet-5-5": Family(Price(2, 10), 512),
     "claude-sonnet-5": Family(Price(2, 10), 1024),
     "claude-sonnet-4-6": Family(Price(3, 15), 2048),
     "claude-sonnet-4-5": Family(Price(3, 15), 1024),
-    "claude-opus-5-5": Family(Price(4, 20), 1024),
-    "claude-opus-5": Family(Price(5, 25), 1024),
+    "claude-opus-5-5": Family(Price(4, 20), 512),
+    "claude-opus-5": Family(Price(5, 25), 512),
     "claude-opus-4-8": Family(Price(5, 25), 1024),
     "claude-opus-4-7": Family(Price(5, 25), 4096),
     "claude-opus-4-6": Family(Price(5, 25), 4096),

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from consolidation import compact, promote
+from observations import keying
 from observations.llm import (
     Answer,
     Call,
@@ -39,7 +41,9 @@ from tests.messages_stub import (
     refusal,
     slow,
 )
+from tests.unit.compacting import group
 from tests.unit.model_door import KEY, MODEL, SECRET, Purse, door, question
+from tests.unit.promoting import cluster, episode
 
 
 @pytest.fixture
@@ -95,15 +99,32 @@ def test_a_model_that_would_think_by_itself_is_told_not_to(model: str, told: boo
     assert (stub.requests[0].body.get("thinking") == {"type": "disabled"}) is told
 
 
-@pytest.mark.parametrize(("shorter", "marked"), [(0, True), (1, False)])
-def test_the_system_prompt_is_marked_for_the_cache_only_where_it_is_long_enough(
-    shorter: int, marked: bool, calls: list[Call]
+@pytest.mark.parametrize(("shorter", "mark"), [(0, {"type": "ephemeral"}), (1, None)])
+@pytest.mark.parametrize("model", [MODEL, "claude-sonnet-5", "claude-haiku-4-5", "gemma"])
+def test_the_system_prompt_is_marked_for_the_cache_only_where_it_is_long_enough_for_the_model(
+    model: str, shorter: int, mark: dict[str, str] | None, calls: list[Call]
 ) -> None:
-    length = family(MODEL).cacheable_tokens * CHARACTERS_PER_TOKEN - shorter
+    """A shorter one is not cached, and no error says so: the mark would pretend."""
+    length = family(model).cacheable_tokens * CHARACTERS_PER_TOKEN - shorter
     with messages_stub([ok()]) as stub:
-        door(stub, calls).complete(question(system="s" * length))
+        door(stub, calls, model=model).complete(question(system="s" * length))
     [block] = stub.requests[0].body["system"]
-    assert ("cache_control" in block) is marked
+    assert block.get("cache_control") == mark
+    assert "cache_control" not in stub.requests[0].body["messages"][0]
+
+
+def test_no_prompt_of_ours_is_marked_while_none_is_sure_to_be_cached(calls: list[Call]) -> None:
+    """Nothing pretends. When one grows long enough this fails: say in the adapter that it is cached now."""
+    asked = [
+        keying.request(lacking=[keying.Lacking(1, "Anna lives in Oslo.")], scope_id=None),
+        promote.request(cluster=cluster(episode(1, "Ana took the train."))),
+        compact.request(group=group("Ana took the train.")),
+    ]
+    with messages_stub([ok()]) as stub:
+        for request in asked:
+            door(stub, calls).complete(request)
+    assert [len(each.system) > 1_000 for each in stub.requests] == [True] * 3
+    assert not any("cache_control" in each.body["system"][0] for each in stub.requests)
 
 
 def test_characters_that_cannot_be_sent_are_marked(calls: list[Call]) -> None:
