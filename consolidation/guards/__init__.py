@@ -18,7 +18,7 @@ from consolidation.guards.polarity import antonym, hedge, negation, quantifier, 
 from consolidation.guards.reading import read, side_by_side
 from consolidation.guards.roles import addition, direction, language, order, wording
 from consolidation.guards.specifics import date, identifier, name, number
-from consolidation.guards.surface import article, case, punctuation, question, sign
+from consolidation.guards.surface import article, case, contraction, punctuation, question, sign
 
 __all__ = ["GUARDS", "SURFACE", "Guard", "Objection", "is_refinement", "objections"]
 
@@ -41,6 +41,7 @@ GUARDS: Final[Mapping[str, Guard]] = MappingProxyType(
             case,
             punctuation,
             article,
+            contraction,
             sign,
             language,
             addition,
@@ -51,9 +52,9 @@ GUARDS: Final[Mapping[str, Guard]] = MappingProxyType(
 
 # With the same tokens only what tokens do not hold can differ, and with other words only words are worth a sentence.
 SURFACE: Final[Mapping[str, Guard]] = MappingProxyType(
-    {name: GUARDS[name] for name in ("number", "question", "case", "punctuation", "article", "sign")}
+    {name: GUARDS[name] for name in ("number", "question", "case", "punctuation", "article", "contraction", "sign")}
 )
-_SILENT_BY_WORDS: Final = frozenset({"punctuation", "article", "sign"})
+_SILENT_BY_WORDS: Final = frozenset({"punctuation", "article", "contraction", "sign"})
 _WORDED: Final = tuple(guard for name, guard in GUARDS.items() if name not in _SILENT_BY_WORDS)
 
 

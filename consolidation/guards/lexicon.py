@@ -35,13 +35,6 @@ EQUIVALENT: Final = table("""
     often: frequently; also: additionally; percent: pct;
     monday: mon; tuesday: tue tues; thursday: thu thur thurs; friday: fri
 """)
-# 'may' is 'can' where one is let: after these, and not denied ('may not' is also 'perhaps not').
-PERMITTED: Final = words(
-    "guests visitors users members students pupils employees staff customers clients residents tenants passengers "
-    "patients players drivers children kids people you everyone anyone admins administrators editors reviewers "
-    "operators owners managers workers volunteers teachers parents participants"
-)
-
 # Units by their written-out names; read as units only right after a number.
 _UNITS = table("""
     km: kilometer kilometers kilometre kilometres kms; m: meter meters metre metres;
@@ -101,6 +94,18 @@ PHRASES: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = tuple(
         ("only if", "only-if"),
         ("as if", "as-if"),
     )
+)
+
+# What a person comes to be, or is already: 'has got fired' is not 'has fired', 'she's left' is not 'she is left'.
+PARTICIPLES: Final = words(
+    "left hit cut put shut set read hurt beat beaten done gone shot bitten hidden stuck stung swung hung bet split "
+    "spread burst quit rid fed bled led laid slain torn sworn blown shown known thrown drawn grown flown woken given "
+    "taken eaten written driven ridden spoken stolen broken frozen chosen fallen forgotten forgiven shaken proven"
+)
+# These tell how somebody or something is, whichever way they came to it.
+STATES: Final = words(
+    "married divorced engaged retired tired bored excited interested worried scared surprised pleased confused "
+    "relaxed stressed supposed allowed located situated based named called born broken related used"
 )
 
 # After these 'that' may be said or left out, where a pronoun follows: 'says that she'; not in 'knows that man'.
@@ -380,3 +385,10 @@ LIKING: Final = words(
     "disliked fear fears feared avoid avoids avoided collect collects collected study studies studied want wants need "
     "needs eat eats drink drinks teach teaches"
 )
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word may be what somebody did or what was done to them: left, beaten, fired; not 'tired'."""
+    if word in STATES:
+        return False
+    return word in PARTICIPLES or word in PAST or (len(word) > 3 and word.endswith("ed"))

@@ -368,6 +368,26 @@ def _says_which(place: Article) -> bool:
     return place.before in _BEING or contracted or place.after == "#"
 
 
+# --- contractions ----------------------------------------------------------------------------------------------------
+
+_SHORT_IS = re.compile(r"[^\W_]+'s")
+
+
+def contraction(pair: Pair) -> Objection | None:
+    """A short form that may be 'is' or 'has' before what somebody did: 'She's left' and 'She is left'."""
+    if not pair.same_words or pair.a.parts.raw == pair.b.parts.raw:
+        return None
+    if _shortened(pair.a) == _shortened(pair.b):
+        return None
+    return Objection("contraction", "a short form may stand for 'is' or for 'has'", possible_contradiction=False)
+
+
+def _shortened(reading: Reading) -> Counter[tuple[str, str]]:
+    words = [token for token in reading.parts.raw if token not in MARKS]
+    short = ((word, after) for word, after in pairwise(words) if _SHORT_IS.fullmatch(word))
+    return Counter((word, after) for word, after in short if lexicon.is_participle(after))
+
+
 # --- signs -----------------------------------------------------------------------------------------------------------
 
 _SIGN = re.compile(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from consolidation.guards import lexicon
+from consolidation.guards.permission import permits
 
 UNIT_MARK: Final = "\u00b7"  # before a unit that follows a number, so that 'min' there is not the 'min' of elsewhere
 DAY_MARK: Final = "\u2027"  # before the day of a month
@@ -46,7 +47,7 @@ _LIMITING: Final = lexicon.NEGATION | {"only", "just", "merely", "but"}
 
 
 def _tightened(words: Sequence[str]) -> tuple[str, ...]:
-    """Without what may be left out, and with 'can' for a 'may' that lets somebody do something."""
+    """Without what may be left out, and with 'can' for a 'may' that gives leave."""
     droppable = frozenset() if not _LIMITING.isdisjoint(words) else lexicon.HARMLESS
     kept: list[str] = []
     for at, word in enumerate(words):
@@ -54,8 +55,7 @@ def _tightened(words: Sequence[str]) -> tuple[str, ...]:
         after = words[at + 1] if at + 1 < len(words) else ""
         if word in droppable or (word == "that" and before in lexicon.SAYING and after in lexicon.PRONOUN):
             continue
-        permitted = word == "may" and before in lexicon.PERMITTED and after not in lexicon.NEGATION
-        kept.append("can" if permitted else word)
+        kept.append("can" if word == "may" and permits(words, at) else word)
     return tuple(kept)
 
 
@@ -177,5 +177,20 @@ def _phrase_at(parts: Sequence[str], at: int) -> tuple[tuple[str, ...], tuple[st
     """The set phrase that begins here, and what it is read as."""
     for old, new in _PHRASES_FROM.get(parts[at], ()):
         if tuple(parts[at : at + len(old)]) == old:
-            return old, new
+            before = parts[at - 1] if at else ""
+            after = parts[at + len(old)] if at + len(old) < len(parts) else ""
+            return (old, new) if _holds(old, before, after) else None
     return None
+
+
+_OF_FIGURES: Final = frozenset({("no", "more", "than"), ("no", "less", "than"), ("no", "fewer", "than")})
+_IN_ORDER: Final = lexicon.words("is are was were be been being am put keep kept all")
+
+
+def _holds(old: Sequence[str], before: str, after: str) -> bool:
+    """Whether a phrase says here what it is read as: 'no less than' before a figure, 'has got' before a thing."""
+    if old in _OF_FIGURES:
+        return after[:1].isdigit()
+    if old == ("has", "got"):
+        return not lexicon.is_participle(after)
+    return old != ("in", "order", "to") or before not in _IN_ORDER

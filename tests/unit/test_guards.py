@@ -89,6 +89,7 @@ OBJECTED = [
     ("punctuation", "She likes cooking, her family and dogs", "She likes cooking her family and dogs", True),
     ("punctuation", "Time to eat, Ann", "Time to eat Ann", True),
     ("article", "The roof is on fire", "The roof is on the fire", False),
+    ("contraction", "She's left", "She is left", False),
     ("sign", "Run it if x = 5", "Run it if x != 5", True),
     ("language", "Ann mag Tee und die Katze", "Ann mag Kaffee und die Katze", True),
     ("language", "\u5df2\u6279\u51c6", "\u672a\u6279\u51c6", False),
