@@ -13,9 +13,10 @@ contradiction is a skip that a person still sees (C7), so it takes no rows.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
@@ -45,12 +46,16 @@ __all__ = [
     "keeper",
     "merge_proposals",
     "overlap",
+    "unasked",
 ]
 
 Refiner: TypeAlias = Callable[[str, str], Literal["a", "b"] | None]
 
 _PAIRS_SHOWN: Final = 28  # pairs listed in an operation's signals: all of 8 rows; of more rows, those of the keeper
 _WAITS: Final = "waits for the next pass"
+_SEE: Final = "; see "
+_NAMED: Final = re.compile("op_[0-9a-f]{32}")
+_HELD_BACK: Final = "a question that the review budget holds back"
 _UNTAUGHT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -313,6 +318,22 @@ def _values_apart(state: _Pass) -> None:
         rows = tuple(sorted({row for pair in pairs for row in pair.pair}))
         reason = verdict.value
         if verdict is Verdict.CONTRADICTION:
-            see = f"; see {asked[key].id}" if key in asked else ""
+            see = f"{_SEE}{asked[key].id}" if key in asked else ""
             reason = f"contradiction: same subject and predicate, different object{see}"
         state.add(_merge(state, rows, Approval.NEVER, reason, pairs=pairs))
+
+
+# --- after the budget ------------------------------------------------------------------------------------------------
+
+
+def unasked(proposal: Proposal, *, held_back: Collection[str]) -> Proposal:
+    """The same, naming no question that the review budget holds back: nothing is stored under such an id."""
+    reason = proposal.skipped_reason
+    if not any(name in held_back for name in _NAMED.findall(reason)):
+        return proposal
+    first, _, name = reason.partition(_SEE)
+    if name in held_back:
+        return replace(proposal, skipped_reason=f"{first}; it is {_HELD_BACK}")
+    before, after, names = reason.partition(", after ")
+    kept = [name for name in names.split(", ") if name not in held_back]
+    return replace(proposal, skipped_reason=f"{before}{after}{', '.join([*kept, _HELD_BACK])}")

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from django.db import connection
 
+from consolidation.merge import unasked
 from consolidation.models import Operation
 from consolidation.operations import Approval, Proposal
 
@@ -27,7 +28,7 @@ class Effect:
 def within(
     *, scope_id: int, proposals: Sequence[Proposal], budget: int | None, now: datetime, known: Collection[str]
 ) -> tuple[list[Proposal], int]:
-    """The proposals that may be stored, in their order, and how many are held back.
+    """The proposals that may be stored, in their order, and how many are held back, which no skip names then.
 
     Only new questions count: what was asked before (`known`) stays, what needs nobody passes. Three queries.
     """
@@ -41,7 +42,8 @@ def within(
     places = {proposal.id: place for place, proposal in enumerate(new)}
     ranked = sorted(new, key=lambda one: (-effects[one.id].shared, -effects[one.id].uses, places[one.id]))
     held_back = {proposal.id for proposal in ranked[left:]}
-    return [proposal for proposal in proposals if proposal.id not in held_back], len(held_back)
+    kept = [unasked(proposal, held_back=held_back) for proposal in proposals if proposal.id not in held_back]
+    return kept, len(held_back)
 
 
 def _asked_today(scope_id: int, now: datetime) -> int:

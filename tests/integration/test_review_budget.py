@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 
@@ -118,6 +119,37 @@ def test_the_next_day_the_held_back_questions_come(within: Scope) -> None:
         admin.execute("UPDATE consolidation_operation SET created_at = created_at - interval '1 day'")
     assert plan(profile=HASHING).figures["held_back"] == 1
     assert len(asked()) == 4
+
+
+def skips() -> list[str]:
+    """What the merges of contradicting rows say, of those that stand."""
+    rows = Operation.objects.filter(kind=Kind.MERGE, status=State.SKIPPED, skipped_reason__startswith="contradiction")
+    return list(rows.order_by("pk").values_list("skipped_reason", flat=True))
+
+
+def test_a_skip_names_no_question_that_is_held_back(within: Scope) -> None:
+    """R53, R71: an id in a printed plan leads somewhere; what it would lead to is said to be held back instead."""
+    contradictions(within)
+    budget(within, 2)
+    made = plan(profile=HASHING)
+    named = [found.group() for reason in skips() if (found := re.search("op_[0-9a-f]+", reason))]
+    held = [reason for reason in skips() if "op_" not in reason]
+    assert (len(named), len(held)) == (2, 3)
+    assert set(named) == set(Operation.objects.filter(kind=Kind.SUPERSEDE).values_list("op_id", flat=True))
+    words = "; it is a question that the review budget holds back"
+    assert set(held) == {f"contradiction: same subject and predicate, different object{words}"}
+    assert render(planner.printed(made), explain=True).count("the review budget holds back") == 3
+
+
+def test_once_it_is_asked_the_skip_names_the_question(within: Scope) -> None:
+    contradictions(within)
+    budget(within, 2)
+    plan(profile=HASHING)
+    budget(within, None)
+    plan(profile=HASHING)
+    asked_now = set(Operation.objects.awaiting_review().values_list("op_id", flat=True))
+    assert {reason.partition("; see ")[2] for reason in skips()} == asked_now
+    assert len(asked_now) == 5
 
 
 def test_what_needs_nobody_is_never_held_back(within: Scope) -> None:

@@ -8,7 +8,7 @@ from time import perf_counter
 import pytest
 
 from consolidation.candidates import Link, Met
-from consolidation.merge import merge_proposals
+from consolidation.merge import merge_proposals, unasked
 from consolidation.operations import Approval, Kind, Proposal, State
 from consolidation.policy import Policy
 from observations.records import Record
@@ -51,6 +51,29 @@ def test_a_contradiction_is_a_skipped_merge_that_says_so_and_one_supersede(cosin
     assert "contradiction" in skipped.skipped_reason
     assert decision.id in skipped.skipped_reason
     assert (decision.sources, decision.state) == ((1, 2), State.NEEDS_HUMAN)
+
+
+OTHER, HELD = f"op_{'1' * 32}", f"op_{'2' * 32}"
+BUDGET = "a question that the review budget holds back"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (f"contradiction: different object; see {HELD}", f"contradiction: different object; it is {BUDGET}"),
+        (f"contradiction: different object; see {OTHER}", f"contradiction: different object; see {OTHER}"),
+        (f"waits for the next pass, after {HELD}", f"waits for the next pass, after {BUDGET}"),
+        (f"waits for the next pass, after {HELD}, {OTHER}", f"waits for the next pass, after {OTHER}, {BUDGET}"),
+        ("different subjects", "different subjects"),
+    ],
+)
+def test_a_reason_names_no_question_that_the_budget_holds_back(reason: str, said: str) -> None:
+    """R53: whatever else it names stays, and so does the operation itself."""
+    skip = Proposal(
+        kind=Kind.MERGE, scope_id=1, sources=(1, 2), approval=Approval.NEVER, reason="r", skipped_reason=reason
+    )
+    told = unasked(skip, held_back={HELD})
+    assert (told.skipped_reason, told.id) == (said, skip.id)
 
 
 def test_values_whose_texts_are_not_similar_still_meet_in_a_supersede() -> None:
