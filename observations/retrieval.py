@@ -58,6 +58,7 @@ class Why(StrEnum):
 class Trust(StrEnum):
     """How far a reader may trust a row: by what kind of record it is, never by what its text says (C15)."""
 
+    HIGH = "high"  # verbatim: an episode; no row of an answer is one
     MEDIUM = "medium"  # an extracted or merged claim
     LOW = "low"  # a summary that a model wrote
 
