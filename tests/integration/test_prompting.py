@@ -216,6 +216,7 @@ def test_the_uses_of_a_prompt_are_counted_under_its_answer() -> None:
     within = scope()
     row = observe("The relay fix shipped.", within=within)
     got = ask(within, "relay fix")
+    assert got.answer is not None
     assert list(Use.objects.filter(answer=got.answer).values_list("observation_id", "call_site")) == [
         (row.pk, "context")
     ]
