@@ -130,6 +130,54 @@ class SourceRef:
     episode: bool = False
 
 
+class Action(StrEnum):
+    """What a deliberate write, or a verdict of the pipeline, did with one claim."""
+
+    ADDED = "added"
+    KNOWN = "known"  # stored before in the same words; new evidence is attached to that row
+    UPDATED = "updated"  # supersedes a row and takes over its evidence (R15)
+    REPLACED = "replaced"  # supersedes a row and starts its evidence fresh (R16)
+    RETIRED = "retired"  # left the reads, whole
+    RESTORED = "restored"
+    REFUSED = "refused"
+    ASKED = "asked for review"  # a person decides
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The answer of one deliberate write."""
+
+    action: Action
+    id: int | None  # the stored row; None where nothing is stored
+    text: str  # as it is stored; "" where nothing is
+    evidence: int  # distinct root sources after the write (R95)
+    reason: str = ""  # why refused, downgraded or left to a person: one sentence without memory text
+    cleaned: bool = False  # a character no database can hold was replaced (C1)
+    replaced: int | None = None  # the row that this one supersedes
+    external_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a call and what they may do, whatever the doorway. A token's are fixed when it is made."""
+
+    name: str  # "token:<key id>" for a program, "<account>@command" for a person
+    pattern: str  # the scopes it reaches: `prefix/*`, one exact name, or `*` for a person who may see all
+    may_read: bool = False
+    may_write: bool = False
+    may_propose: bool = False
+    speaks_for_user: bool = False  # what it calls the user's word is believed without a quote
+    person: bool = False
+
+    def reaches(self, scope: str) -> bool:
+        """Whether a scope of that name is within the pattern, by the rule of Scope.objects.matching; a scope need not
+        exist. Names are compared as they are: `team/*` reaches neither `team` nor `team-b/x`.
+        """
+        if self.pattern.endswith("/*"):
+            return scope.startswith(self.pattern[:-1])
+        return scope == self.pattern or (self.pattern == "*" and self.person)
+
+
 class KeyState(StrEnum):
     """What became of asking a model for the key of an observation; the words of GivenKey.State."""
 
