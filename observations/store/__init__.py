@@ -6,7 +6,16 @@ Nothing is overwritten: a change is a new row and a move of the old one, which P
 """
 
 from observations.normalise import key64
-from observations.store.adding import Fate, Written, add_episodes, add_observations, adopt_lineage, replace
+from observations.store.adding import (
+    Fate,
+    Written,
+    add_episodes,
+    add_evidence,
+    add_evidence_to,
+    add_observations,
+    adopt_lineage,
+    replace,
+)
 from observations.store.drafting import content_hash
 from observations.store.keys import MAX_ATTEMPTS, KeyNotGiven, adopt_keys, copy_key, put_keys, withdraw_key
 from observations.store.moving import (
@@ -27,6 +36,7 @@ from observations.store.scopes import (
     lock_episodes,
     lock_rows,
     lock_scope,
+    lock_texts,
     open_scope,
     release_scope,
 )
@@ -43,6 +53,8 @@ __all__ = [
     "ScopeNameRefused",
     "Written",
     "add_episodes",
+    "add_evidence",
+    "add_evidence_to",
     "add_observations",
     "adopt_keys",
     "adopt_lineage",
@@ -56,6 +68,7 @@ __all__ = [
     "lock_episodes",
     "lock_rows",
     "lock_scope",
+    "lock_texts",
     "move",
     "move_episodes",
     "open_scope",

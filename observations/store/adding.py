@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from observations.models import Episode, Evidence, Lineage, Observation, Scope
-from observations.records import Claim, Past, Status, Turn, WrittenBy
+from observations.records import Claim, EvidenceRef, Past, Status, Turn, WrittenBy
 
 if TYPE_CHECKING:
     pass
 from observations.store.drafting import episode_row, evidence_row, observation_row, take_over
 from observations.store.moving import copy_evidence, move
-from observations.store.scopes import lock_scope
+from observations.store.scopes import lock_rows, lock_scope
 from observations.store.vectors import embed_later
 
 
@@ -38,24 +39,32 @@ class Written:
 
 
 def add_observations(
-    *, scope: Scope, claims: Sequence[Claim], written_by: WrittenBy, pasts: Sequence[Past] = ()
+    *,
+    scope: Scope,
+    claims: Sequence[Claim],
+    written_by: WrittenBy,
+    pasts: Sequence[Past] = (),
+    reconciled: Sequence[bool] = (),
 ) -> list[Written]:
     """Store claims, one fate per claim, in order. Idempotent by external id; a claim without one is known by its
     content.
 
     `pasts`, one per claim when given, is what an import knows of the rows: what is not active there is born
-    quarantined. A constant number of queries however many claims. Raises django.db.IntegrityError when another writer
-    adds the same external id at the same moment: run the transaction again, and the row is already there.
+    quarantined. `reconciled`, one per claim when given, says which were compared with what is stored. A constant number
+    of queries however many claims. Raises django.db.IntegrityError when another writer adds the same external id at
+    the same moment: run the transaction again, and the row is already there.
     """
     now = lock_scope(scope_id=scope.pk, cause=written_by)
     drafts = [observation_row(scope, claim, written_by, now) for claim in claims]
     for draft, past in zip(drafts, pasts, strict=False):
         take_over(draft, past)
+    for draft, settled in zip(drafts, reconciled, strict=False):
+        draft.reconciled_at = now if settled else None
     known = _known(Observation, scope, [row.external_id for row in drafts])
     fresh, fates = _sort(drafts, known)
     Observation.objects.bulk_create(fresh)
     by_external = {row.external_id: row.pk for row in fresh}
-    turns = _episodes(scope, claims)
+    turns = _turns(scope.pk, {ref.episode for claim in claims for ref in claim.evidence})
     rows = [
         evidence_row(scope, by_external[draft.external_id], ref, episode_id=turns.get(ref.episode))
         for draft, claim, fate in zip(drafts, claims, fates, strict=True)
@@ -68,12 +77,12 @@ def add_observations(
     return _written(drafts, fates, known | {key: (pk, "") for key, pk in by_external.items()})
 
 
-def _episodes(scope: Scope, claims: Sequence[Claim]) -> dict[str, int]:
+def _turns(scope_id: int, named: Set[str]) -> dict[str, int]:
     """The episodes that evidence names, by external id; one that is not here is left out. One query, or none."""
-    named = {ref.episode for claim in claims for ref in claim.evidence if ref.episode}
-    if not named:
+    if not named - {""}:
         return {}
-    return dict(Episode.objects.filter(scope=scope, external_id__in=named).values_list("external_id", "pk"))
+    rows = Episode.objects.filter(scope_id=scope_id, external_id__in=named - {""})
+    return dict(rows.values_list("external_id", "pk"))
 
 
 def add_episodes(*, scope: Scope, turns: Sequence[Turn]) -> list[Written]:
@@ -97,16 +106,56 @@ def add_episodes(*, scope: Scope, turns: Sequence[Turn]) -> list[Written]:
     return _written(drafts, fates, known)
 
 
-def replace(*, scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, union: bool = True) -> Written:
+def add_evidence(*, scope_id: int, observation_id: int, refs: Sequence[EvidenceRef]) -> int:
+    """Let a row rest on more sources; one that it rests on already is left as it is. Returns how many were new.
+
+    See `add_evidence_to`. Four queries.
+    """
+    return add_evidence_to(scope_id=scope_id, refs={observation_id: refs}).get(observation_id, 0)
+
+
+def add_evidence_to(*, scope_id: int, refs: Mapping[int, Sequence[EvidenceRef]]) -> dict[int, int]:
+    """The same for many rows, by observation id; a constant number of queries however many, four at most.
+
+    Takes the scope's shared lock and the rows' own. Raises Observation.DoesNotExist for a row that is not current:
+    what left the reads gains no witnesses.
+    """
+    lock_scope(scope_id=scope_id, cause="evidence")
+    locked = lock_rows(scope_id=scope_id, ids=refs)
+    if any(pk not in locked or locked[pk].status != Status.ACTIVE for pk in refs):
+        raise Observation.DoesNotExist
+    there = Evidence.objects.filter(scope_id=scope_id, observation_id__in=list(refs))
+    known = set(there.values_list("observation_id", "source_uri"))
+    turns = _turns(scope_id, {ref.episode for each in refs.values() for ref in each})
+    fresh: dict[tuple[int, str], Evidence] = {}
+    for pk, each in sorted(refs.items()):
+        for ref in each:
+            row = evidence_row(locked[pk].scope_id, pk, ref, episode_id=turns.get(ref.episode))
+            if (pk, row.source_uri) not in known:
+                fresh.setdefault((pk, row.source_uri), row)
+    Evidence.objects.bulk_create(fresh.values())
+    return dict(Counter(pk for pk, _ in fresh))
+
+
+def replace(
+    *,
+    scope: Scope,
+    old_id: int,
+    claim: Claim,
+    written_by: WrittenBy,
+    union: bool = True,
+    reconciled: bool = False,
+    cause: str = "",
+) -> Written:
     """Write a claim that supersedes a current row: the old row keeps its text and names its successor (R12).
 
     With `union` the new row takes over the old one's evidence (R15, an UPDATE); without, it starts fresh (R16, a DELETE
     and replace). Doing it twice is doing it once. A claim that is current already becomes the successor; one that left
-    the reads since is written anew, so that a correction back is not lost. Raises Observation.DoesNotExist when the old
-    row is not current in this scope.
+    the reads since is written anew, so that a correction back is not lost. `cause` names the doorway in the journal.
+    Raises Observation.DoesNotExist when the old row is not current in this scope.
     """
     lock_scope(scope_id=scope.pk, cause=f"{written_by}: replace")
-    [written] = add_observations(scope=scope, claims=[claim], written_by=written_by)
+    [written] = add_observations(scope=scope, claims=[claim], written_by=written_by, reconciled=[reconciled])
     if written.fate == Fate.KNOWN and written.id is not None:
         written = _said_before(scope, old_id, claim, written_by, known_id=written.id)
     if written.id is None or written.id == old_id or _replaced_by(scope, old_id, written):
@@ -114,6 +163,8 @@ def replace(*, scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy, u
     old = Observation.objects.active().in_scope(scope).select_for_update(of=("self",)).get(pk=old_id)
     if union:
         copy_evidence(scope_id=scope.pk, into=written.id, sources=[old.pk])
+    if cause:
+        lock_scope(scope_id=scope.pk, cause=cause)
     move(scope_id=scope.pk, ids=[old.pk], to=Status.SUPERSEDED, successor=written.id)
     return written
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from observations.models import Episode, Observation, Scope
+from observations.normalise import key64
 
 if TYPE_CHECKING:
     pass
@@ -50,6 +51,18 @@ def lock_scope(*, scope_id: int, exclusive: bool = False, cause: str = "") -> da
     assert row is not None
     moment: datetime = row[2]
     return moment
+
+
+def lock_texts(*, scope_id: int, text_keys: Iterable[int]) -> None:
+    """Keep other writers from adding the same normalised texts (Observation.text_key) until this transaction ends.
+
+    Taken after the scope's lock and before any row's, so that looking whether a text is there and adding it is one
+    step. One query, or none; waits.
+    """
+    keys = sorted({key64("text", str(scope_id), str(key)) for key in text_keys})
+    if keys:
+        with connection.cursor() as cursor:  # in the order of the list: two writers of the same texts never deadlock
+            cursor.execute("SELECT pg_advisory_xact_lock(key) FROM unnest(%s::bigint[]) AS key", [keys])
 
 
 def hold_scope(*, scope: Scope, until: datetime | None, reason: str) -> None:
