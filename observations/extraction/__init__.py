@@ -1,0 +1,34 @@
+"""EXTRACT: what is worth remembering of some turns, blind to what is remembered already (R125). Plain Python."""
+
+from observations.extraction.asking import (
+    LONGEST_TURN,
+    MAX_CHARACTERS,
+    MAX_TURNS,
+    PROMPT_VERSION,
+    PURPOSE,
+    batches,
+    is_cut,
+    passed,
+    request,
+)
+from observations.extraction.claims import Dropped, Extracted, Proposed, Quoted, Refusal, Refused
+from observations.extraction.reading import read
+
+__all__ = [
+    "LONGEST_TURN",
+    "MAX_CHARACTERS",
+    "MAX_TURNS",
+    "PROMPT_VERSION",
+    "PURPOSE",
+    "Dropped",
+    "Extracted",
+    "Proposed",
+    "Quoted",
+    "Refusal",
+    "Refused",
+    "batches",
+    "is_cut",
+    "passed",
+    "read",
+    "request",
+]

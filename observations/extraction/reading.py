@@ -1,0 +1,209 @@
+"""EXTRACT, the answer: which claims of a reply are believed, each for itself, and why the others are not (C2, C3).
+
+The turns are hostile and so is the reply. Every check can only refuse; none proves that the turn means what the claim
+says, and the quote is kept so that anybody can look.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from observations.extraction.asking import readable
+from observations.extraction.believing import Batch, Said, doubt, key_of
+from observations.extraction.claims import Extracted, Proposed, Quoted, Refusal, Refused
+from observations.llm import Reply, Unusable
+from observations.llm.reading import find_quote, json_in
+from observations.normalise import clean, normalised
+from observations.records import EpisodeRecord, MemoryKind
+from observations.screening import secret_in
+
+MAX_CLAIMS: Final = 200  # of one reply; the others are refused
+MAX_TEXT: Final = 500  # characters of a claim
+MAX_QUOTE: Final = 2_000
+_LABELS: Final = ("turn", "supported_by", "label", "episode")  # what a model calls the turn, as asked and otherwise
+_LABEL: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
+_JOINERS: Final = "\u200c\u200d"  # words of some scripts, and emoji, are written with them
+
+
+def read(*, reply: Reply, turns: Sequence[EpisodeRecord]) -> Extracted:
+    """The claims of a reply about the turns of one request, in its order. Raises Unusable for a reply that cannot be
+    read, which is another thing than one that finds nothing.
+
+    A label may be a number or its digits as a text ("0"); true, null, 1.0, -1 and what was not shown are refused. A
+    claim told twice is one, with every turn that it was quoted from. Where a quote is left out, the claim's own words
+    may stand in the turn.
+    """
+    entries = _entries(json_in(reply.text))
+    reading = _Reading(Batch(tuple(turns)))
+    for entry in entries[:MAX_CLAIMS]:
+        reading.take(entry)
+    for entry in entries[MAX_CLAIMS : 2 * MAX_CLAIMS]:
+        reading.refuse(Refusal.TOO_MANY, _text(entry))
+    return Extracted(claims=tuple(reading.claims.values()), refused=tuple(reading.refused))
+
+
+def _entries(answer: Any) -> list[Any]:
+    """The list of claims: under 'claims', as the whole answer, as the only list of it, or one claim by itself (C2)."""
+    if isinstance(answer, list):
+        return answer
+    if isinstance(answer.get("claims"), list):
+        return list(answer["claims"])
+    if isinstance(answer.get("text"), str):
+        return [answer]
+    lists = [value for value in answer.values() if isinstance(value, list)]
+    if len(lists) != 1 or "claims" in answer:
+        raise Unusable("The model's answer cannot be used: it holds no list of claims; ask again later.")
+    return list(lists[0])
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One reply while it is read."""
+
+    batch: Batch
+    claims: dict[tuple[object, ...], Proposed] = field(default_factory=dict)  # by what makes two of them one
+    refused: list[Refused] = field(default_factory=list)
+
+    def refuse(self, refusal: Refusal, text: str = "", *, said: Said | None = None, turn: int | None = None) -> None:
+        """Note what is not believed; a text that holds a secret is not kept, whatever else is wrong with it."""
+        secret = secret_in(text)
+        self.refused.append(
+            Refused(
+                refusal=Refusal.SECRET if secret else refusal,
+                text="" if secret else text,
+                episode=said.turn.id if said else turn,
+                quote=(said.start, said.end) if said else None,
+                secret=secret.kind if secret else "",
+            )
+        )
+
+    def take(self, entry: Any) -> None:
+        """Keep one entry as a claim, or note why not."""
+        text = _text(entry)
+        if not isinstance(entry, Mapping):
+            return self.refuse(Refusal.NO_QUOTE if text else Refusal.NO_ENTRY, text)
+        if flaw := _shapeless(text):
+            return self.refuse(flaw, text if flaw is Refusal.TOO_LONG else "")
+        labels = _labels(entry, below=len(self.batch.turns))
+        if isinstance(labels, Refusal):
+            return self.refuse(labels, text)
+        said = self._said(entry, text, labels)
+        if isinstance(said, Refusal):
+            return self.refuse(said, text, turn=self.batch.turns[labels[0]].id)
+        return self._judge(entry, text, said)
+
+    def _said(self, entry: Mapping[str, Any], text: str, labels: Sequence[int]) -> list[Said] | Refusal:
+        """Where the quoted words stand among the turns it names."""
+        quote = entry.get("quote")
+        if quote is None or quote == "":
+            quote = text
+        if not isinstance(quote, str) or len(quote) > MAX_QUOTE:
+            return Refusal.NO_QUOTE
+        turns = [self.batch.turns[label] for label in labels]
+        found = [Said(turn, *place) for turn in turns if (place := find_quote(quote, readable(turn)))]
+        if found:
+            return found
+        if not entry.get("quote"):
+            return Refusal.NO_QUOTE
+        ours = any(find_quote(quote, turn.text) for turn in turns)
+        return Refusal.OUR_BLOCK if ours else Refusal.NOT_FOUND
+
+    def _judge(self, entry: Mapping[str, Any], text: str, said: Sequence[Said]) -> None:
+        """Believe a claim whose quote stands in a turn, or not."""
+        first = said[0]
+        given = {name: _text(entry.get(name)) for name in ("subject", "predicate", "object")}
+        for words in (*given.values(), *(each.words for each in said)):
+            if secret := secret_in(words):
+                self.refused.append(
+                    Refused(Refusal.SECRET, episode=first.turn.id, quote=(first.start, first.end), secret=secret.kind)
+                )
+                return None
+        refusal = doubt(text=text, subject=given["subject"], said=first, batch=self.batch)
+        if refusal is not None:
+            return self.refuse(refusal, text, said=first)
+        subject, predicate, object_, dropped = key_of(text=text, given=given, said=first)
+        proposed = Proposed(
+            text=text,
+            kind=_kind(entry.get("kind")),
+            evidence=tuple(Quoted(each.turn.id, each.start, each.end) for each in _same_voice(said)),
+            stated_by=first.turn.stated_by,
+            speaker=first.turn.speaker,
+            happened_at=first.turn.happened_at,
+            subject=subject,
+            predicate=predicate,
+            object=object_,
+            dropped=dropped,
+        )
+        return self._keep(proposed)
+
+    def _keep(self, proposed: Proposed) -> None:
+        """Fold it into the same claim of the same voice, if there is one."""
+        same = (normalised(proposed.text), proposed.stated_by, proposed.speaker)
+        known = self.claims.get(same)
+        if known is None:
+            self.claims[same] = proposed
+            return
+        turns = {each.episode for each in known.evidence}
+        more = tuple(each for each in proposed.evidence if each.episode not in turns)
+        self.claims[same] = replace(known, evidence=known.evidence + more)
+        if not more:
+            self.refuse(Refusal.TWICE, proposed.text, turn=proposed.episode)
+
+
+def _same_voice(said: Sequence[Said]) -> list[Said]:
+    """The turns in which the one who says it first says it."""
+    first = said[0].turn
+    return [each for each in said if (each.turn.stated_by, each.turn.speaker) == (first.stated_by, first.speaker)]
+
+
+def _text(entry: Any) -> str:
+    """The text of an entry, or of a bare string, as one line that can be stored and hides nothing."""
+    text = entry.get("text") if isinstance(entry, Mapping) else entry
+    if isinstance(text, int) and not isinstance(text, bool) and not isinstance(entry, Mapping):
+        text = str(text)
+    return " ".join("".join(map(_seen, clean(text)[0])).split()) if isinstance(text, str) else ""
+
+
+def _seen(character: str) -> str:
+    """Control characters as spaces; invisible, private and unassigned ones left out, but for joiners inside words."""
+    category = unicodedata.category(character)
+    if category == "Cc":
+        return " "
+    return "" if category[0] == "C" and character not in _JOINERS else character
+
+
+def _shapeless(text: str) -> Refusal | None:
+    if not any(map(str.isalnum, text)):
+        return Refusal.NO_TEXT
+    return Refusal.TOO_LONG if len(text) > MAX_TEXT else None
+
+
+def _labels(entry: Mapping[str, Any], *, below: int) -> list[int] | Refusal:
+    """The turns an entry names, each once; what is no label counts for nothing beside one that is."""
+    given = next((entry[name] for name in _LABELS if name in entry), None)
+    numbers = [
+        number for each in (given if isinstance(given, list) else [given]) if (number := _number(each)) is not None
+    ]
+    known = [number for number in dict.fromkeys(numbers) if number < below]
+    if known:
+        return known
+    return Refusal.UNKNOWN_LABEL if numbers else Refusal.NO_LABEL
+
+
+def _number(given: Any) -> int | None:
+    """A label; None for a float, true, null, a negative, a list, a signed or a spelt-out number."""
+    if isinstance(given, str) and _LABEL.fullmatch(given.strip()):
+        return int(given)
+    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+
+
+def _kind(given: Any) -> MemoryKind:
+    """The kind a model names, or a fact."""
+    try:
+        return MemoryKind(given.strip().casefold() if isinstance(given, str) else given)
+    except ValueError:
+        return MemoryKind.FACT
