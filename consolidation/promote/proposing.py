@@ -102,28 +102,38 @@ class _Witnesses:
     episodes: int
     roots: int
     verified: int  # roots with an episode whose outcome is a verified success
-    inside: int  # roots with an episode that is not outside text (F3)
+    inside: int  # roots with an episode that is not outside text
+    own: int  # roots in which a user, an operator or the agent says it: neither outside text nor a tool's output
     plain: int  # roots whose quoted words are about the fact and deny it no more and no less than it does
+    vouched: int  # roots of which both hold in one episode: what an automatic promotion counts (F3)
 
     @classmethod
     def of(cls, episodes: Sequence[EpisodeRecord], fact: Fact) -> _Witnesses:
+        own = [episode for episode in episodes if episode.stated_by.rank > StatedBy.TOOL.rank]
         return cls(
             episodes=len(episodes),
             roots=len(roots(episodes)),
-            verified=len({root(episode) for episode in episodes if episode.outcome is Outcome.SUCCESS}),
-            inside=len({root(episode) for episode in episodes if episode.stated_by is not StatedBy.OUTSIDE}),
-            plain=len({root(episode) for episode in episodes if episode.id in fact.plain}),
+            verified=len(roots(episode for episode in episodes if episode.outcome is Outcome.SUCCESS)),
+            inside=len(roots(episode for episode in episodes if episode.stated_by is not StatedBy.OUTSIDE)),
+            own=len(roots(own)),
+            plain=len(roots(episode for episode in episodes if episode.id in fact.plain)),
+            vouched=len(roots(episode for episode in own if episode.id in fact.plain)),
         )
 
 
 def _judged(fact: Fact, witnesses: _Witnesses, policy: Policy, known: _Known) -> tuple[Approval, str]:
-    """Who has to agree, and why it is skipped where it is."""
+    """Who has to agree, and why it is skipped where it is.
+
+    Every root is support (R45, R95), but the three that make a promotion automatic are somebody's own word: a page, a
+    mail and what a tool fetched of them are one voice in as many places as somebody cares to write it, and an agent
+    that repeats them is one more root at most (F3). With fewer of their own, a person decides.
+    """
     if witnesses.roots < policy.min_support:
         return Approval.NEVER, f"{witnesses.roots} supporting, {policy.min_support} needed"
     standing = _standing(fact, known)
     if standing is not None:
         return Approval.NEVER, f"already known as {obs(standing)}"
-    enough = witnesses.plain >= policy.auto_support and witnesses.inside > 0
+    enough = witnesses.vouched >= policy.auto_support
     new = normalised(fact.text) not in known.former and _other_value(fact, policy, known) is None
     automatic = enough and fact.keyed and new
     return Approval.AUTO if automatic else Approval.NEEDS_HUMAN, ""
@@ -153,7 +163,7 @@ def full_key(key: tuple[str, str, str]) -> tuple[str, str, str] | None:
 
 def _reason(fact: Fact, witnesses: _Witnesses, policy: Policy, known: _Known) -> str:
     """Corroboration in figures (R53, R77)."""
-    outside = "" if witnesses.inside else ", all of it outside text"
+    outside = _unowned(witnesses)
     vague = witnesses.roots - witnesses.plain
     quotes = f"; the quoted words of {vague} do not plainly say it" if vague else ""
     key = "" if fact.keyed else "; its key is not in its words"
@@ -165,6 +175,15 @@ def _reason(fact: Fact, witnesses: _Witnesses, policy: Policy, known: _Known) ->
         f"{_count(witnesses.verified, 'verified success', 'verified successes')}; "
         f"confidence {_confidence(policy):.2f} (promoted, not user-stated){quotes}{key}{former}{beside}"
     )
+
+
+def _unowned(witnesses: _Witnesses) -> str:
+    """What of the support is nobody's own word."""
+    others = witnesses.roots - witnesses.own
+    if not others:
+        return ""
+    told = "outside text" if not witnesses.inside else "outside text or a tool's output"
+    return f", all of it {told}" if not witnesses.own else f", {others} of them only {told}"
 
 
 def _count(number: int, word: str, plural: str = "") -> str:

@@ -61,7 +61,7 @@ def reading(received: Received) -> Scripted:
 def within() -> Scope:
     made = scope("team-a/dora")
     for day in range(1, 5):
-        tell(f"On day {day} Dora {WORDS}.", within=made, role="tool", session="diary", root=f"diary://{day}")
+        tell(f"On day {day} Dora {WORDS}.", within=made, role="user", session="diary", root=f"diary://{day}")
     return made
 
 

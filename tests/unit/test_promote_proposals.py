@@ -11,7 +11,7 @@ from consolidation.operations import Approval, Kind, Proposal, State
 from consolidation.policy import Policy
 from observations.normalise import normalised
 from observations.records import Outcome, StatedBy
-from tests.unit.promoting import SAID, TEA, cluster, episode, fact, planned, tea, tea_fact
+from tests.unit.promoting import QUOTED, SAID, TEA, cluster, episode, fact, planned, tea, tea_fact
 
 KEY = {"subject": "Ann", "predicate": "drinks", "object": "green tea"}
 
@@ -126,11 +126,62 @@ def test_outside_text_alone_never_promotes_by_itself() -> None:
     assert made.product["outside"] == 4
 
 
-def test_one_witness_that_is_not_outside_text_is_enough_beside_others() -> None:
-    """F3."""
-    said = [episode(number, text, role="webpage") for number, text in enumerate(SAID[:2], start=1)]
-    made = only(cluster(*said, episode(3, SAID[2], role="user")), tea_fact(0, 1, 2, text="Green tea every morning"))
-    assert (made.approval, made.product["outside"]) == (Approval.AUTO, 2)
+@pytest.mark.parametrize("role", ["tool", "function", "webpage"])
+def test_what_a_tool_fetched_is_outside_text_to_an_automatic_promotion(role: str) -> None:
+    """F3, R45: three pages that a tool fetched would otherwise promote what they say."""
+    made = only(tea(role=role), tea_fact(0, 1, 2, 3))
+    assert (made.approval, made.product["roots"]) == (Approval.NEEDS_HUMAN, 4)
+    told = "outside text" if role == "webpage" else "outside text or a tool's output"
+    assert made.reason.startswith(f"4 independent sources in 4 episodes, all of it {told}, ")
+
+
+def by(*roles: str) -> promote.Cluster:
+    """The episodes of `tea`, each by a role of its own."""
+    said = enumerate(zip(SAID, roles, strict=False), start=1)
+    return cluster(*(episode(number, text, speaker="Ann", role=role) for number, (text, role) in said))
+
+
+@pytest.mark.parametrize(
+    ("roles", "approval", "others"),
+    [
+        (["user", "operator", "assistant"], Approval.AUTO, 0),
+        (["", "", ""], Approval.AUTO, 0),
+        (["user", "user", "user", "tool"], Approval.AUTO, 1),
+        (["user", "agent", "tool"], Approval.NEEDS_HUMAN, 1),
+        (["user", "user", "webpage"], Approval.NEEDS_HUMAN, 1),
+        (["tool", "tool", "tool", "assistant"], Approval.NEEDS_HUMAN, 3),
+        (["tool", "mail", "user", "user"], Approval.NEEDS_HUMAN, 2),
+    ],
+)
+def test_three_have_to_say_it_in_their_own_words(roles: list[str], approval: Approval, others: int) -> None:
+    """R45, R95, F3: an agent that repeats what tools fetched does not make them three witnesses."""
+    made = only(by(*roles), tea_fact(*range(len(roles)), text="Green tea every morning"))
+    assert (made.approval, made.product["roots"]) == (approval, len(roles))
+    assert (f", {others} of them only outside text or a tool's output, " in made.reason) is (others > 0)
+
+
+def test_three_roots_of_any_kind_would_promote_three_fetched_pages() -> None:
+    """The naive control: counted without their origin, the fetched pages are enough."""
+    made = only(by("tool", "tool", "tool"), tea_fact(0, 1, 2))
+    assert isinstance(made.product["roots"], int)
+    assert made.product["roots"] >= Policy().auto_support
+    assert made.approval is not Approval.AUTO
+
+
+def test_a_root_that_somebody_and_a_tool_tell_is_somebodys_own() -> None:
+    """R95: one root is one witness, and its best episode speaks for it."""
+    told = [
+        episode(number, text, role="tool", root=f"doc://{number}", speaker="Ann")
+        for number, text in enumerate(SAID[:3], start=1)
+    ]
+    own = [
+        episode(number + 3, text, role="user", root=f"doc://{number}", speaker="Ann")
+        for number, text in enumerate(SAID[:3], start=1)
+    ]
+    quoted = tuple((label, QUOTED[label % 3]) for label in range(6))
+    made = only(cluster(*told, *own), fact(TEA, *quoted))
+    assert (made.approval, made.product["roots"]) == (Approval.AUTO, 3)
+    assert "tool" not in made.reason
 
 
 @pytest.mark.parametrize(
