@@ -65,6 +65,8 @@ class PrintedPlan:
     left_out: tuple[str, ...] = ()  # scopes not planned, each with its reason: a hold, a pause, a failure
     figures: str = ""  # one line: rows read, pairs compared, estimate of what was missed, seconds
     held_back: int = 0  # questions for people over the day's review budget
+    untouchable: int = 0  # records that a policy lets no proposal touch
+    more_skipped: bool = False  # the plan skips operations that are not among these
 
 
 def render(printed: PrintedPlan, *, explain: bool = False) -> str:
@@ -184,7 +186,10 @@ def _closing(
             f"HELD BACK  {printed.held_back:,} more questions for people: over the day's review budget. Those that"
             " reads feel most came first, and the rest is proposed again."
         )
-    if proposed and not skipped:
+    if number := printed.untouchable:
+        words = ("record is", "it is") if number == 1 else ("records are", "they are")
+        lines.append(f"UNTOUCHABLE  {number:,} {words[0]} untouchable by policy: {words[1]} part of no proposal.")
+    if proposed and not (skipped or printed.untouchable or printed.more_skipped):  # R54: what is kept out is skipped
         lines.append(
             "CAUTION  Nothing was skipped. A pass that skips nothing may not apply its rules: read every item."
         )

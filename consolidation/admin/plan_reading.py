@@ -15,6 +15,7 @@ from consolidation.admin.reading import Chip
 from consolidation.admin.texts import when
 from consolidation.models import Operation, OperationSource, Plan, PlanItem
 from consolidation.operations import Approval, Kind, State, plan, visible
+from consolidation.planner import UNTOUCHABLE
 from consolidation.policy import matches
 from observations.admin.base import Reach
 
@@ -216,6 +217,13 @@ def snapshots(row: Plan, *, reach: Reach) -> list[Snapshot]:
 def held_back(row: Plan, *, reach: Reach) -> int:
     """Questions over the day's review budget; 0 for who may not see every scope of the plan. No query."""
     return int(row.figures.get("held_back", 0)) if reach.covers(row.pattern) else 0
+
+
+def untouchable(row: Plan, *, reach: Reach) -> int:
+    """Records of visible scopes that a policy lets no proposal touch. One query, or none."""
+    counted = {int(pk): int(number) for pk, number in row.figures.get(UNTOUCHABLE, {}).items()}
+    mine = reach.scopes.filter(pk__in=counted).values_list("pk", flat=True) if counted else ()
+    return sum(counted[pk] for pk in mine)
 
 
 SHOWS = {

@@ -22,6 +22,7 @@ from consolidation.admin.plan_reading import (
     left_out,
     snapshots,
     summaries,
+    untouchable,
     visible_plans,
     whole_plan,
 )
@@ -111,10 +112,15 @@ class PlanScreen(Screen):
             **deciding_bar(rows),
             "sizes": SIZES,
             "printed": print_plan(
-                plan, reach=reach, operations=[item.operation for item in page.rows], explain=show == "skipped"
+                plan,
+                reach=reach,
+                operations=[item.operation for item in page.rows],
+                explain=show == "skipped",
+                skipped=summary.skipped,
             ),
             "left_out": left_out(plan, reach=reach),
             "held_back": held_back(plan, reach=reach),
+            "untouchable": untouchable(plan, reach=reach),
             "snapshots": snapshots(plan, reach=reach),
             **open_questions(scopes=reach.scopes.filter(pk__in=[int(pk) for pk in plan.policies]), request=request),
             "may_review": user.has_perm(REVIEW),

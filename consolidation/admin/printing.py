@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from consolidation.admin.plan_reading import held_back, visible_failures
+from consolidation.admin.plan_reading import held_back, untouchable, visible_failures
 from consolidation.models import Operation, Plan
 from consolidation.planner import notes, printed
 from consolidation.rendering import render
 from observations.admin.base import Reach
 
 
-def print_plan(row: Plan, *, reach: Reach, operations: Sequence[Operation], explain: bool = False) -> str:
-    """The printed form of these operations of a plan, which a person may see. One query."""
+def print_plan(
+    row: Plan, *, reach: Reach, operations: Sequence[Operation], explain: bool = False, skipped: int = 0
+) -> str:
+    """The printed form of these operations of a plan, which a person may see. Two queries at most.
+
+    `skipped`: how many the plan skips, these and others.
+    """
     whole = printed(row, operations=operations)
     failures = visible_failures(row, reach=reach)
     return render(
@@ -23,6 +28,8 @@ def print_plan(row: Plan, *, reach: Reach, operations: Sequence[Operation], expl
             notes=notes(Plan(failures=failures, figures=row.figures, snapshots=row.snapshots)),
             figures=whole.figures if reach.covers(row.pattern) else "",  # of every scope of the plan, hidden ones too
             held_back=held_back(row, reach=reach),
+            untouchable=untouchable(row, reach=reach),
+            more_skipped=bool(skipped),
         ),
         explain=explain,
     )

@@ -24,7 +24,7 @@ from consolidation.models import Pause, Plan, Policy, Verdict, held
 from consolidation.models.settings import InForce
 from consolidation.operations import Json, Kind, Proposal
 from consolidation.planner import budget, copying, distilling, fading, keeping, reading
-from consolidation.planner.shown import notes, operation_json, plan_json, printed, support_line
+from consolidation.planner.shown import UNTOUCHABLE, notes, operation_json, plan_json, printed, support_line
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
 from consolidation.prune import prune_proposals
@@ -36,7 +36,7 @@ from observations.models import Event, Observation, Scope, database_now
 from observations.records import Record
 from observations.retrieval import current_embedder
 
-__all__ = ["Progress", "notes", "operation_json", "plan", "plan_json", "printed", "support_line"]
+__all__ = ["UNTOUCHABLE", "Progress", "notes", "operation_json", "plan", "plan_json", "printed", "support_line"]
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class _Pass:
     settled: keeping.Settled = field(default_factory=lambda: keeping.Settled({}, frozenset()))
     figures: Counter[str] = field(default_factory=Counter)
     counted: int = 0  # observations and episodes of any status, in the snapshot
+    untouchable: int = 0  # active records that the policy lets no proposal touch
     left_out: str = ""  # why it was not planned
     failed: bool = False  # it was tried and did not work
 
@@ -174,6 +175,7 @@ def _planned(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass
     one.proposals = [*merges, *_leaving(one, policy, now, frozenset(taken))]
     one.distilled = distilling.read(scope_id=scope.pk, policy=policy, profile=profile, now=now, model=model)
     one.counted = triggering.counted(scope_ids=[scope.pk])[scope.pk]
+    one.untouchable = reading.untouchable(scope_id=scope.pk, policy=policy)
     one.figures.update(scopes=1, retention_rules=len(policy.retention), episodes=len(one.distilled.episodes))
     return one
 
@@ -340,6 +342,7 @@ def _figures(passes: Sequence[_Pass], counts: Counter[str], *, store: int, secon
         **{name: counts[name] for name in kept},
         "store": store,
         "model": int(spending.configured()),
+        UNTOUCHABLE: {str(one.scope.pk): one.untouchable for one in passes if one.untouchable},
         triggering.COUNTED: {str(one.scope.pk): one.counted for one in passes if not one.left_out},
         "seconds": round(seconds, 3),
     }

@@ -38,6 +38,13 @@ def records(
     return [_named(record, aliases) for record in found] if aliases else found
 
 
+def untouchable(*, scope_id: int, policy: Policy) -> int:
+    """How many active rows of a scope are of a kind that the policy lets no proposal touch. One query, or none."""
+    if not policy.untouchable:
+        return 0
+    return Observation.objects.active().filter(scope_id=scope_id, kind__in=policy.untouchable).count()
+
+
 def _given(scope_id: int, ids: Sequence[int]) -> dict[int, GivenKey]:
     rows = GivenKey.objects.filter(scope_id=scope_id, observation_id__in=ids, state=GivenKey.State.GIVEN)
     return {row.observation_id: row for row in rows}

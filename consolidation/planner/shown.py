@@ -15,6 +15,7 @@ from consolidation.operations import Approval, Json, Kind, State, obs
 from consolidation.operations import plan as plan_label
 from consolidation.rendering import PrintedOperation, PrintedPlan, PrintedSource
 
+UNTOUCHABLE: Final = "untouchable"  # in a plan's figures: scope id -> records that its policy lets no proposal touch
 _WAITING: Final = re.compile(r" \d+ groups of episodes wait\.$")
 
 
@@ -31,6 +32,7 @@ def printed(plan: Plan, *, operations: Sequence[Operation] | None = None) -> Pri
         left_out=tuple(f"{item['scope']}: {item['error']}" for item in plan.failures),
         figures=_figures_line(plan),
         held_back=int(figures.get("held_back", 0)),
+        untouchable=sum(figures.get(UNTOUCHABLE, {}).values()),
     )
 
 

@@ -212,6 +212,22 @@ def test_questions_held_back_by_the_budget_are_counted_for_who_sees_all_of_the_p
         assert ("HELD BACK" in page) is told
 
 
+def test_records_that_nothing_may_touch_are_counted_of_visible_scopes_only(within: Scope, vera: Client) -> None:
+    """R32, R54: on the page and in its printed plan; what another team keeps untouched is not told."""
+    hidden = scope("team-b/u9")
+    made = plan("*", failures=[], figures={"untouchable": {str(within.pk): 3, str(hidden.pk): 400}}, scope=within)
+    propose(Kind.MERGE, [observe(text, within=within) for text in ("Blue", "blue.")], plan=made)
+    page = vera.get(reverse("admin:consolidation_plan_change", args=[made.pk])).content.decode()
+    assert "3 records are untouchable by policy:" in page
+    assert "UNTOUCHABLE  3 records are untouchable by policy" in page
+    assert "CAUTION" not in page
+    none = plan("*", failures=[], figures={"untouchable": {str(hidden.pk): 400}}, scope=within)
+    propose(Kind.MERGE, [observe(text, within=within) for text in ("Red", "red.")], plan=none)
+    page = vera.get(reverse("admin:consolidation_plan_change", args=[none.pk])).content.decode()
+    assert "untouchable" not in page
+    assert "CAUTION" in page
+
+
 def test_the_policies_of_a_plan_are_shown_where_they_held_for_a_visible_scope(within: Scope, vera: Client) -> None:
     """I2p: the pattern of a policy that held elsewhere only may name what must not be seen."""
     hidden, other = scope("secret-canary/u9"), "d" * 64

@@ -51,6 +51,14 @@ def test_applying_a_plan_says_first_what_it_will_do_and_does_exactly_that(mine: 
     assert {row.pk for row in answer.context["done"]} == {mine.merge.pk, mine.automatic.pk}
 
 
+@pytest.mark.parametrize("show", ["open", "applied", "all"])
+def test_a_page_of_a_plan_that_skips_something_carries_no_caution(mine: World, ana: Client, show: str) -> None:
+    """R54: what another tab of it shows as skipped is skipped here too."""
+    page = ana.get(reverse("admin:consolidation_plan_change", args=[mine.plan.pk]), {"show": show})
+    assert page.context["rows"]
+    assert "CAUTION" not in page.context["printed"]
+
+
 def test_a_wide_plan_asks_a_second_time(mine: World, olga: Client) -> None:
     """DESIGN 4, blast radius: over the policy's share nothing is applied without the tick; the figures are shown."""
     Policy.objects.create(pattern="team-a/*", body={"blast_floor": 0, "blast_share": 0.01})

@@ -11,7 +11,7 @@ from consolidation.models import Operation, Pause, Plan, Policy
 from consolidation.operations import Kind, State
 from observations import outbox, store
 from observations.models import Observation, Scope, database_now
-from observations.records import Claim, Status, WrittenBy
+from observations.records import Claim, MemoryKind, Status, WrittenBy
 from tests.building import observe, propose, scope
 from tests.consolidating import contradiction, only, run, twins
 from tests.integration.test_beat import snapshot
@@ -69,6 +69,24 @@ def test_the_printed_plan_says_what_would_be_kept_and_why() -> None:
     assert "PRUNE 0  retention policy: none configured" in out
     assert "CAUTION" in out  # R54: nothing was skipped
     assert "ADVICE" in out  # R31: a small store
+
+
+def test_records_that_a_policy_lets_nothing_touch_leave_a_trace_in_the_plan() -> None:
+    """R32, R54: counted per scope, told, and a reason for no caution; rows that left the reads are not among them."""
+    within = twins("team-a/u1")
+    twins("team-a/u2", "router")
+    claims = [Claim(text=f"Her name is {name}", kind=MemoryKind.IDENTITY) for name in ("Ann", "Bo", "Cy")]
+    with transaction.atomic():
+        store.add_observations(scope=within, claims=claims, written_by=WrittenBy.IMPORT)
+        gone = Observation.objects.get(text="Her name is Cy")
+        store.move(scope_id=within.pk, ids=[gone.pk], to=Status.ARCHIVED)
+    assert "UNTOUCHABLE" not in run("").out
+    Policy.objects.create(pattern="*", body={"untouchable": ["identity"]})
+    out = run("").out
+    assert "UNTOUCHABLE  2 records are untouchable by policy: they are part of no proposal." in out
+    assert "CAUTION" not in out
+    assert run("--json").document["figures"]["untouchable"] == {str(within.pk): 2}
+    assert "CAUTION" in run("--scope team-a/u2").out  # the other scope has no such record: nothing is kept out there
 
 
 def test_skips_are_counted_with_the_hint_and_listed_when_explained() -> None:

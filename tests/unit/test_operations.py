@@ -300,7 +300,24 @@ def test_a_plan_that_skips_nothing_carries_a_caution() -> None:
     """R54."""
     assert "CAUTION" in printed(MERGE)
     assert "CAUTION" not in printed(MERGE, SKIPPED)
+    assert "CAUTION" not in printed(MERGE, more_skipped=True)
     assert "CAUTION" not in printed()
+
+
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        (1, "UNTOUCHABLE  1 record is untouchable by policy: it is part of no proposal."),
+        (1_200, "UNTOUCHABLE  1,200 records are untouchable by policy: they are part of no proposal."),
+    ],
+)
+def test_what_a_policy_lets_nothing_touch_is_told_and_counts_as_skipped(number: int, line: str) -> None:
+    """R32, R54: a rule was applied, so there is nothing to be cautious about; told also where nothing is proposed."""
+    shown = printed(MERGE, untouchable=number)
+    assert line in shown.splitlines()
+    assert "CAUTION" not in shown
+    assert line in printed(untouchable=number).splitlines()
+    assert "UNTOUCHABLE" not in printed(MERGE)
 
 
 @pytest.mark.parametrize(("records", "advised"), [(0, False), (1, True), (1_999, True), (2_000, False)])
