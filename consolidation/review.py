@@ -26,6 +26,7 @@ DECIDABLE = (State.PLANNED, State.NEEDS_HUMAN, State.SKIPPED, State.FAILED)
 REASON_REQUIRED = (Kind.SUPERSEDE, Kind.PRUNE, Kind.ALIAS)
 TEXT_LIMIT = 20_000  # characters of a right claim
 OBJECT_LIMIT = 1_000  # characters of its object, as of every key's
+NOT_CARRIED_OUT = "a request to forget is recorded and shown, and this version does not carry one out."
 TELLS_APART = (Kind.MERGE, Kind.SUPERSEDE)  # the kinds whose sources could be one claim
 MOVED = {
     Status.SUPERSEDED: "was superseded",
@@ -212,6 +213,8 @@ def approve(
     _refuse_decided(locked)
     if locked.approval == Approval.NEVER:
         raise Refused(f"{locked.op_id} is never applied: {locked.skipped_reason}.")
+    if locked.kind == Kind.FORGET:
+        raise Refused(f"{locked.op_id}: {NOT_CARRIED_OUT} Reject it, or leave it waiting.")
     if locked.kind in REASON_REQUIRED and not reason.strip():
         raise Refused(f"A {locked.kind} needs a reason: say why in one line.")
     sources = sources_of(locked)

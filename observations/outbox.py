@@ -79,6 +79,15 @@ class Job:
             raise Hopeless(f"the row names no {name}")
         return value
 
+    def numbers(self, name: str) -> list[int]:
+        """A list of ids of the payload. Raises Hopeless when it is not there."""
+        values = self.payload.get(name)
+        if not isinstance(values, list) or any(
+            isinstance(value, bool) or not isinstance(value, int) for value in values
+        ):
+            raise Hopeless(f"the row names no {name}")
+        return values
+
     def word(self, name: str) -> str:
         """A word of the payload; empty when it is not there."""
         return str(self.payload.get(name, ""))

@@ -80,6 +80,8 @@ def _refusal_to_apply(work: Work) -> Result | None:
         return result(operation, Outcome.REFUSED, sentence)
     if work.held:
         return result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {work.held}.")
+    if operation.kind not in EFFECTS:
+        return result(operation, Outcome.REFUSED, f"{operation.op_id}: {review.NOT_CARRIED_OUT}")
     if operation.kind == Kind.COMPACT and operation.n_sources > work.policy.max_compression:
         sentence = f"{operation.op_id} is over the limit of {work.policy.max_compression:g} episodes to one summary."
         return result(operation, Outcome.REFUSED, sentence)  # R81, R107: whoever made it
@@ -107,7 +109,8 @@ def _used_since(work: Work) -> str:
     archives and for prunes of what nobody uses.
     """
     operation = work.operation
-    if operation.kind != Kind.ARCHIVE and not (operation.kind == Kind.PRUNE and operation.product.get("only_unused")):
+    unasked = operation.kind == Kind.ARCHIVE and not operation.requested_by  # a person who asks does so all the same
+    if not unasked and not (operation.kind == Kind.PRUNE and operation.product.get("only_unused")):
         return ""
     given = Use.objects.filter(
         scope_id=operation.scope_id, observation_id__in=work.ids, used_at__gt=operation.created_at
