@@ -22,7 +22,8 @@ from consolidation.models import Calibration, Pause, Plan, Policy
 from consolidation.operations import plan as plan_label
 from consolidation.review import Refused
 from consolidation.runner import Outcome
-from observations import outbox
+from observations import ingest, outbox
+from observations.llm import NoModel
 from observations.models import Scope, database_now
 
 PLAN_SCOPE: Final = "plan_scope"
@@ -228,6 +229,27 @@ def _erase_pruned(job: outbox.Job) -> str:
     except Refused as refusal:
         raise outbox.NotYet(str(refusal)) from refusal
     return f"{erased} rows erased" if erased else outbox.ALREADY_DONE
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+@shared_task(ignore_result=True)
+def keys_due() -> str:
+    """Have a model asked for the keys that observations lack, in every scope but those on hold or paused. Its schedule
+    is off until a person enables it. Writes outbox rows only; harmless when sent twice.
+
+    It is here and not beside `give_keys`, because the store does not know of pauses.
+    """
+    if Pause.standing():
+        return "paused"
+    now = database_now()
+    scopes = [scope for scope in Scope.objects.filter(pause=None) if not scope.held(now=now)]
+    try:
+        asked = ingest.ask_for_keys(scopes=scopes)
+    except NoModel as none:
+        return f"Nothing is queued: {none}"
+    return f"{sum(not one.before for one in asked)} scopes"
 
 
 # --- housekeeping ---------------------------------------------------------------------------------------------------

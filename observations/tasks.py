@@ -46,7 +46,7 @@ def _embed(job: outbox.Job) -> str:
 
 @shared_task(ignore_result=True)
 def give_keys(scope_id: int) -> str:
-    """Ask a model for the keys that a scope's observations lack. Nothing sends it by itself: a scope's owner does."""
+    """Ask a model for the keys that one scope's observations lack. Nothing sends it by itself: a person does."""
     return outbox.perform(task=ingest.GIVE_KEYS, scope_id=scope_id, key="after 0", payload={"after": 0})
 
 

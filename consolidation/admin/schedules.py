@@ -23,13 +23,18 @@ WHAT = ("name", "task", "description", "last_run_at", "total_run_count")
 class ScheduleAdmin(ModelAdmin):
     """A periodic task. Nothing is added, removed or run by hand: a task with arguments of one's own writes memory."""
 
-    list_display = ("name", "enabled", "interval", "crontab", "last_run_at")
+    list_display = ("name", "what_it_does", "enabled", "interval", "crontab", "last_run_at")
     list_select_related = ("interval", "crontab")
     fields = (*WHAT, *WHEN)
     readonly_fields = WHAT
     actions = ("enable", "disable")
     view_on_site = False
     change_form_template = "admin/palimpsest/plain_form.html"
+
+    @admin.display(description="What it does")
+    def what_it_does(self, entry: PeriodicTask) -> str:
+        """The sentence that its migration gave it."""
+        return str(entry.description)
 
     def get_urls(self) -> list[URLPattern]:
         """The list and the page of one entry: no history, no add, no delete."""

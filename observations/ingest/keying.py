@@ -6,21 +6,21 @@ Model calls stand outside every transaction; what a batch of answers says is sto
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import transaction
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Length
 
 from observations import keying, outbox, spending, store
 from observations.keying import Found, Lacking, Verdict
-from observations.llm import Answer, Completer, ModelFailed, NoModel, Outcome, Unusable
-from observations.models import Event, GivenKey, Observation, ObservationQuerySet, Scope
+from observations.llm import BATCH_FROM, Answer, Completer, ModelFailed, NoModel, Outcome, Unusable
+from observations.models import Event, GivenKey, Observation, ObservationQuerySet, Outbox, Scope, database_now
 from observations.records import Given, KeyState
 
-GIVE_KEYS: Final = "give_keys"  # the outbox task; a scope's owner asks for it, nothing else does
+GIVE_KEYS: Final = "give_keys"  # the outbox task; a person asks for it, or a schedule that a person enabled
 AT_ONCE: Final = 400  # rows asked about before the answers are stored: a job of a worker has nine minutes
 # What was answered badly before is asked in smaller company, so that one text cannot spoil the others for good.
 _TOGETHER: Final = {0: keying.MAX_BATCH, 1: 5, 2: 1}  # attempts -> texts of one question
@@ -85,7 +85,44 @@ def lacking_keys(*, scope: Scope) -> int:
 
 def keys_later(*, scope: Scope, after: int = 0) -> None:
     """Ask a worker to give keys, in the caller's transaction. Asked twice it is done once. One query."""
-    outbox.enqueue(task=GIVE_KEYS, scope_id=scope.pk, key=f"after {after}", payload={"after": after})
+    outbox.enqueue(task=GIVE_KEYS, scope_id=scope.pk, key=_name(after), payload={"after": after})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A scope whose keys a worker was asked for."""
+
+    scope: Scope
+    lacking: int  # rows that the worker will ask the model about
+    before: bool  # it was asked earlier and is not at its end, so nothing was added
+
+
+def ask_for_keys(*, scopes: Sequence[Scope]) -> list[Asked]:
+    """Ask a worker to give keys in those of the scopes that lack some, in their order. Writes outbox rows only.
+
+    A scope whose rows are being worked off is left to that: asked about twice at once, they would be paid for twice.
+    Raises NoModel where none is configured, and then asks for nothing. Four queries.
+    """
+    spending.door(scope_id=None)
+    counted = _lacking_anywhere().filter(scope__in=scopes).order_by().values_list("scope").annotate(rows=Count("pk"))
+    lacking = dict(counted)
+    before = _under_way(lacking)
+    asked = [Asked(scope, lacking[scope.pk], scope.pk in before) for scope in scopes if scope.pk in lacking]
+    new = [each.scope.pk for each in asked if not each.before]
+    outbox.enqueue_in_scopes(task=GIVE_KEYS, scope_ids=new, key=_name(0), payload={"after": 0})
+    return asked
+
+
+def _under_way(scope_ids: Iterable[int]) -> frozenset[int]:
+    """The scopes in which a worker was asked for keys and will still come to it. Two queries."""
+    stopped = Q(attempts__gte=outbox.MAX_ATTEMPTS, due_at__lte=database_now())
+    rows = Outbox.objects.filter(task=GIVE_KEYS, scope__in=list(scope_ids), done_at=None).exclude(stopped)
+    return frozenset(rows.values_list("scope_id", flat=True))
+
+
+def _name(after: int) -> str:
+    """The key of the outbox row that starts after an id."""
+    return f"after {after}"
 
 
 def withdraw_key(*, observation: Observation, by: str) -> None:
@@ -109,13 +146,17 @@ class _Row:
 
 
 def _lacking(scope: Scope, *, after: int) -> ObservationQuerySet:
+    """Those of one scope after an id."""
+    return _lacking_anywhere().in_scope(scope).filter(pk__gt=after)
+
+
+def _lacking_anywhere() -> ObservationQuerySet:
     """Current rows without a whole key that have no answer yet, or one that could not be used."""
     known = GivenKey.objects.filter(scope=OuterRef("scope"), observation=OuterRef("pk"))
     unusable = Q(said=GivenKey.State.UNUSABLE, attempts__lt=store.MAX_ATTEMPTS)
     return (
         Observation.objects.active()
-        .in_scope(scope)
-        .filter(Q(subject="") | Q(predicate="") | Q(object=""), pk__gt=after)
+        .filter(Q(subject="") | Q(predicate="") | Q(object=""))
         .annotate(
             said=Subquery(known.values("state")),
             attempts=Coalesce(Subquery(known.values("attempts")), 0),
@@ -154,10 +195,13 @@ class _Run:
     failed: ModelFailed | None = None
 
     def ask(self, completer: Completer, rows: Sequence[_Row]) -> None:
-        """Ask about some rows, all questions at once, and store what came of each question."""
+        """Ask about some rows and store what came of each question: of few as each answer comes, of many at half the
+        price.
+        """
         questions = list(_questions(rows))
         requests = [keying.request(lacking=lacking, scope_id=self.scope.pk) for lacking in questions]
-        for lacking, outcome in zip(questions, completer.complete_all(requests), strict=True):
+        answered = completer.complete_all if len(requests) >= BATCH_FROM else completer.complete_each
+        for lacking, outcome in zip(questions, answered(requests), strict=True):
             if isinstance(outcome, ModelFailed) and outcome.answer not in _OF_THE_TEXTS:
                 self.failed = self.failed or outcome
             else:

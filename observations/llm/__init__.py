@@ -1,6 +1,6 @@
 """The only door to a language model. No Django: the budget and the recorder are passed in."""
 
-from observations.llm.adapter import AnthropicCompleter
+from observations.llm.adapter import BATCH_FROM, AnthropicCompleter
 from observations.llm.asking import (
     Answer,
     BudgetSpent,
@@ -22,6 +22,7 @@ from observations.llm.pricing import DEFAULT_MODEL, Price
 from observations.llm.reading import find_quote, json_in
 
 __all__ = [
+    "BATCH_FROM",
     "DEFAULT_MODEL",
     "Answer",
     "AnthropicCompleter",

@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils.html import escape
 
 from consolidation import review
 from consolidation.models import Operation, Pause, Plan
@@ -323,6 +324,23 @@ def test_beat_entries_are_enabled_by_operators(people: dict[str, Client]) -> Non
     address = reverse("admin:django_celery_beat_periodictask_changelist")
     entry = next(
         row for row in people[OPERATOR].get(address).context["cl"].result_list if row.task.endswith("plan_all")
+    )
+    assert not entry.enabled
+    people[OPERATOR].post(address, {"action": "enable", "_selected_action": [entry.pk]})
+    entry.refresh_from_db()
+    assert entry.enabled
+
+
+def test_the_schedule_says_of_every_entry_what_it_does(people: dict[str, Client]) -> None:
+    """Who switches something on knows what it will do; asking for keys is off and can be switched on there."""
+    address = reverse("admin:django_celery_beat_periodictask_changelist")
+    page = people[OPERATOR].get(address)
+    rows = {row.task: row for row in page.context["cl"].result_list}
+    for row in rows.values():
+        assert escape(row.description) in page.content.decode(), row.name
+    entry = rows["consolidation.tasks.keys_due"]
+    assert entry.description == (
+        "Asks the language model for the keys that observations lack. Does nothing without a model."
     )
     assert not entry.enabled
     people[OPERATOR].post(address, {"action": "enable", "_selected_action": [entry.pk]})

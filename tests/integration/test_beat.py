@@ -19,8 +19,11 @@ from observations.models import Outbox, database_now
 from tests.building import observe, scope
 
 PLANNING = "consolidation.tasks.plan_all"
+KEYS = "consolidation.tasks.keys_due"
 schedule = importlib.import_module("consolidation.migrations.0003_schedule")
 by_records = importlib.import_module("consolidation.migrations.0009_planning_by_records")
+keys = importlib.import_module("consolidation.migrations.0013_keys_by_schedule")
+SEEDS = (schedule, by_records, keys)
 
 
 @pytest.fixture
@@ -30,8 +33,8 @@ def beats_own_connection(transactional_db: None) -> Iterator[None]:
     """
     yield
     PeriodicTask.objects.all().delete()
-    schedule.seed(apps, None)
-    by_records.seed(apps, None)
+    for migration in SEEDS:
+        migration.seed(apps, None)
 
 
 def beat() -> DatabaseScheduler:
@@ -46,14 +49,14 @@ def entries(*, enabled: bool) -> dict[str, str]:
 
 
 @pytest.mark.django_db
-def test_housekeeping_is_on_and_planning_is_off_until_somebody_enables_it() -> None:
+def test_housekeeping_is_on_and_what_plans_or_costs_money_is_off_until_somebody_enables_it() -> None:
     assert set(entries(enabled=True)) == {
         "observations.tasks.sweep",
         "observations.tasks.age_outbox",
         "consolidation.tasks.plan_due",
         "consolidation.tasks.verify",
     }
-    assert set(entries(enabled=False)) == {PLANNING}
+    assert set(entries(enabled=False)) == {PLANNING, KEYS}
 
 
 @pytest.mark.django_db
@@ -112,16 +115,16 @@ def test_a_start_of_beat_keeps_what_an_admin_edited_and_adds_nothing() -> None:
 @pytest.mark.django_db
 def test_migrating_again_keeps_what_an_admin_edited() -> None:
     PeriodicTask.objects.filter(task=PLANNING).update(enabled=True)
-    schedule.seed(apps, None)
-    by_records.seed(apps, None)
-    assert set(entries(enabled=False)) == set()
-    assert PeriodicTask.objects.count() == 5
+    for migration in SEEDS:
+        migration.seed(apps, None)
+    assert set(entries(enabled=False)) == {KEYS}
+    assert PeriodicTask.objects.count() == 6
 
 
 @pytest.mark.django_db
 def test_the_schedule_can_be_taken_back() -> None:
-    by_records.unseed(apps, None)
-    schedule.unseed(apps, None)
+    for migration in reversed(SEEDS):
+        migration.unseed(apps, None)
     assert not PeriodicTask.objects.exists()
 
 

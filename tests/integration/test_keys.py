@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections import Counter
 from datetime import timedelta
@@ -13,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from observations import ingest, keying, store
 from observations.ingest import KeysReport
 from observations.llm import (
+    BATCH_FROM,
     Answer,
     BudgetSpent,
     CutOff,
@@ -22,9 +25,11 @@ from observations.llm import (
     Request,
     Unreachable,
     Unusable,
+    json_in,
 )
 from observations.models import GivenKey, ModelCall, Observation, Scope
 from observations.records import Given, KeyState, Status
+from tests.acceptance.boundaries import run_in_child
 from tests.building import observe, scope
 from tests.conftest import empty_the_store
 from tests.giving import KEYS, given_by, key_of, keyless, knowing, texts_of
@@ -135,16 +140,45 @@ def test_what_was_answered_is_never_asked_again() -> None:
 
 
 @pytest.mark.django_db
-def test_questions_hold_twenty_texts_oldest_first_and_are_asked_together() -> None:
+def test_questions_hold_twenty_texts_oldest_first() -> None:
     here = scope()
     keyless(here, *(f"Text {n}." for n in range(45)))
     model, told = ScriptedCompleter(knowing), list[int]()
     report = ingest.give_keys(scope=here, completer=model, progress=told.append)
     assert (report.asked, report.none) == (45, 45)
-    assert model.batches == [3]
+    assert model.batches == []  # too few for the half price
     assert [len(texts_of(request)) for request in model.requests] == told == [20, 20, 5]
     texts = [line["text"] for request in model.requests for line in texts_of(request)]
     assert texts == [f"Text {n}." for n in range(45)]
+
+
+@pytest.mark.django_db
+def test_what_is_enough_for_a_batch_is_asked_together() -> None:
+    here = scope()
+    keyless(here, *(f"Text {n}." for n in range(20 * BATCH_FROM + 1)))
+    model = ScriptedCompleter(knowing)
+    assert ingest.give_keys(scope=here, completer=model).none == 20 * BATCH_FROM + 1
+    assert model.batches == [BATCH_FROM]
+    assert len(model.requests) == BATCH_FROM + 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_is_killed_between_two_questions_keeps_what_was_answered() -> None:
+    """E1: each answer is stored before the next is asked for; run again, the rest is asked about."""
+    here = scope()
+    keyless(here, *(f"Text {n}." for n in range(45)))
+    answers = ScriptedCompleter(knowing)
+
+    def dying(request: Request) -> object:
+        if len(answers.requests) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return json_in(answers.complete(request).text)
+
+    death = run_in_child(lambda: ingest.give_keys(scope=here, completer=ScriptedCompleter(dying)))
+    assert (death.code, GivenKey.objects.count()) == (-9, 40)
+    again = ScriptedCompleter(knowing)
+    assert ingest.give_keys(scope=here, completer=again).asked == 5
+    assert len(again.requests) == 1
 
 
 @pytest.mark.django_db

@@ -116,7 +116,7 @@ def test_the_system_prompt_is_marked_for_the_cache_only_where_it_is_long_enough_
 def test_no_prompt_of_ours_is_marked_while_none_is_sure_to_be_cached(calls: list[Call]) -> None:
     """Nothing pretends. When one grows long enough this fails: say in the adapter that it is cached now."""
     asked = [
-        keying.request(lacking=[keying.Lacking(1, "Anna lives in Oslo.")], scope_id=None),
+        keying.request(lacking=[keying.Lacking(1, "Anna lives in Oslo.")], scope_id=1),
         promote.request(cluster=cluster(episode(1, "Ana took the train."))),
         compact.request(group=group("Ana took the train.")),
     ]

@@ -72,6 +72,7 @@ class Command(OneSentence):
 
     def _keys(self, parser: CommandParser) -> None:
         parser.add_argument("--scope", metavar="NAME", default="*", help="a scope, or 'prefix/*' (default: all)")
+        parser.add_argument("--later", action="store_true", help="leave the asking to a worker, and end at once")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def _search(self, parser: CommandParser) -> None:
@@ -95,7 +96,8 @@ class Command(OneSentence):
             case "export":
                 files.export_file(self.stdout, pattern=options["scope"], output=options["output"])
             case "keys":
-                keys.give_keys(self.stdout, pattern=options["scope"], as_json=options["json"])
+                act = keys.ask_later if options["later"] else keys.give_keys
+                act(self.stdout, pattern=options["scope"], as_json=options["json"])
             case "search":
                 reading.search_scope(
                     self.stdout,

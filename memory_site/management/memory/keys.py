@@ -9,15 +9,17 @@ from typing import Final
 
 from django.core.management.base import OutputWrapper
 
+from consolidation.operations import visible
 from memory_site.management.memory.bars import bar
 from memory_site.management.memory.errors import Error, Partly, scopes_matching
 from observations import ingest
-from observations.ingest import KeysReport
-from observations.llm import Answer
+from observations.ingest import Asked, KeysReport
+from observations.llm import Answer, NoModel
 from observations.models import Scope
 
 # Failures that every further scope would meet too; a budget may be one scope's own.
 _EVERYWHERE: Final = (Answer.NO_MODEL, Answer.DENIED, Answer.UNREACHABLE)
+NOTHING: Final = "nothing to do: every observation has a key, or was asked about"
 Reports = list[tuple[Scope, KeysReport]]
 
 
@@ -33,6 +35,27 @@ def give_keys(out: OutputWrapper, *, pattern: str, as_json: bool) -> None:
         raise Partly(f"{sums['left']:,} observations were not asked about: {failures[0]}")
     if sums["unusable"]:
         raise Partly(f"{sums['unusable']:,} observations got an answer that cannot be used: run this again.")
+
+
+def ask_later(out: OutputWrapper, *, pattern: str, as_json: bool) -> None:
+    """Leave missing keys to a worker, and say what it will do in each scope. Raises Error without a model."""
+    scopes = scopes_matching(pattern)
+    lacking = sum(ingest.lacking_keys(scope=scope) for scope in scopes)
+    try:
+        asked = ingest.ask_for_keys(scopes=scopes) if lacking else []
+    except NoModel as none:
+        raise Error(f"Nothing is queued for {lacking:,} observations that lack a key: {none}") from None
+    if as_json:
+        rows = [{"scope": one.scope.name, "lacking": one.lacking, "queued": not one.before} for one in asked]
+        out.write(json.dumps({"lacking": lacking, "scopes": rows}, ensure_ascii=False))
+    else:
+        out.write("\n".join(map(_promised, asked)) or NOTHING)
+
+
+def _promised(asked: Asked) -> str:
+    """One line of what a worker will do in a scope."""
+    what = "a worker was asked before and is not at its end" if asked.before else "a worker will ask the model"
+    return f"{visible(asked.scope.name)}: {asked.lacking:,} observations lack a key; {what}"
 
 
 def _given(scopes: Sequence[Scope]) -> Reports:
@@ -73,7 +96,7 @@ def _sums(reports: Reports) -> dict[str, int]:
 
 def _told(reports: Reports) -> str:
     if not reports:
-        return "nothing to do: every observation has a key, or was asked about"
+        return NOTHING
     sums = _sums(reports)
     lines = [
         f"{sums['asked']:,} observations asked about: {sums['given']:,} keys given, {sums['none']:,} hold none,"
