@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from consolidation import asking, planner
+from consolidation.management.sources import source_documents, source_lines
 from consolidation.models import Operation, Plan
 from consolidation.operations import Approval, Kind, State, ep, obs, visible
 from consolidation.rendering import render
 from consolidation.runner import Outcome, Result, UndoPreview
 from observations import ingest
-from observations.models import Episode, Event, Observation, Scope
+from observations.models import Episode, Event, Scope
 
 Document = dict[str, object]
 
@@ -145,14 +146,18 @@ def undo_text(preview: UndoPreview) -> str:
 
 
 def operation_document(operation: Operation) -> Document:
-    """One operation whole: as its newest plan shows it, the decision, and its events."""
+    """One operation whole: as its newest plan shows it, what its sources rest on, the decision, and its events."""
+    document = planner.operation_json(operation)
     events = Event.objects.filter(scope=operation.scope, subject=operation.op_id).order_by("id")
     return {
-        **planner.operation_json(operation),
+        **document,
+        "sources": source_documents(operation, document["sources"]),
         "generation": operation.generation,
         "reason": operation.reason,
         "outcome": operation.outcome,
         "decision": operation.decision,
+        "decision_text": operation.decision_text,
+        "decision_object": operation.decision_object,
         "decision_reason": operation.decision_reason,
         "decided_by": operation.decided_by,
         "decided_at": operation.decided_at.isoformat() if operation.decided_at else None,
@@ -176,12 +181,19 @@ def operation_text(operation: Operation, document: Mapping[str, object]) -> str:
     if operation.decided_by:
         why = f": {visible(operation.decision_reason)}" if operation.decision_reason else ""
         lines.append(f"  decided   {operation.decided_at:%Y-%m-%d %H:%M} UTC by {visible(operation.decided_by)}{why}")
+    lines += _right_claim(operation)
     lines += _says(operation)
     lines += _losses(operation)
-    lines += _sources(operation)
+    lines += source_lines(operation)
     lines += _signals(operation.signals)
     lines += ["  history", *_history(document["events"])]
     return "\n".join(lines)
+
+
+def _right_claim(operation: Operation) -> list[str]:
+    """What a reviewer wrote instead of the values, and its object."""
+    lines = [f'  right claim  "{visible(operation.decision_text)}"'] if operation.decision_text else []
+    return [*lines, f'  its object   "{visible(operation.decision_object)}"'] if operation.decision_object else lines
 
 
 def _says(operation: Operation) -> list[str]:
@@ -191,8 +203,11 @@ def _says(operation: Operation) -> list[str]:
     key = (operation.claim_subject, operation.claim_predicate, operation.claim_object)
     lines = [f'  says      "{visible(operation.text)}"'] if operation.text else []
     lines += [f"  key       {' / '.join(map(visible, key))}"] if any(key) else []
-    support = planner.support_line(operation)
-    return [*lines, f"  support   {support}"] if support else lines
+    if support := planner.support_line(operation):
+        lines.append(f"  support   {support}")
+    if by := operation.product.get("stated_by"):
+        lines.append(f"  trust     counts as said by {visible(str(by))}")
+    return lines
 
 
 def _losses(operation: Operation) -> list[str]:
@@ -205,29 +220,6 @@ def _losses(operation: Operation) -> list[str]:
         if words:
             lines.append(f'    {ep(place["episode"])}  "{visible(words)}"  ({place["sort"]}, {place["how"]})')
     return ["  would lose", *lines] if lines else []
-
-
-def _sources(operation: Operation) -> list[str]:
-    lines = ["  sources"]
-    for source in operation.sources.select_related("observation", "episode").order_by("position"):
-        if (row := source.observation or source.episode) is None:
-            continue
-        keep = _standing(operation, row.pk) if isinstance(row, Observation) else ""
-        text = f'"{visible(row.text)}"' if row.text is not None else "erased"
-        lines.append(f"    {row} [{visible(row.external_id)}] {row.status}{keep}  {text}")
-        if isinstance(row, Observation) and row.subject:
-            lines.append(f"      key  {' / '.join(map(visible, (row.subject, row.predicate, row.object)))}")
-    return lines
-
-
-def _standing(operation: Operation, pk: int) -> str:
-    """What stands beside a row: kept, for the one a person chose or a merge keeps; before that a claim is suggested."""
-    decision = operation.decision
-    if keep := decision.get("keep"):
-        return " (kept)" if pk == keep else ""
-    if pk != operation.keeper_id or any(decision.values()):
-        return ""
-    return " (kept)" if operation.kind == Kind.MERGE else " (suggested)"
 
 
 def _signals(signals: Mapping[str, object]) -> list[str]:

@@ -7,15 +7,16 @@ import json
 
 import pytest
 
-from consolidation import planner
+from consolidation import planner, review
 from consolidation.management.commands.consolidate import Command
 from consolidation.models import Operation, Plan, Policy
-from consolidation.operations import Kind, Shown, State, digest
+from consolidation.operations import Approval, Kind, Shown, State, digest
 from observations import outbox
-from observations.models import Event, Observation
-from observations.records import StatedBy
-from tests.building import observe, scope
+from observations.models import Event, Evidence, Observation
+from observations.records import Claim, EvidenceRef, Outcome, StatedBy
+from tests.building import observe, propose, scope, tell
 from tests.consolidating import contradiction, only, run, twins
+from tests.engine import promotion, values, write
 from tests.integration.test_beat import snapshot
 from tests.jsonl import imported
 
@@ -243,6 +244,88 @@ def test_explain_shows_one_operation_whole_and_counts_as_reading_it() -> None:
     document = run(f"explain {operation.op_id} --json").document
     assert document["decision_reason"] == "a misprint"
     assert [event["action"] for event in document["events"]][-1] == "rejected"
+
+
+def test_explain_says_whose_word_each_source_is_and_what_it_rests_on() -> None:
+    """R50, R53: what the item page says, in its words: said by, first said, true, evidence with quotes and roots."""
+    within = scope("team-a/u1")
+    rows = values(within)
+    more = [f"mail://{number}" for number in range(8)]
+    rows.append(observe("Ann lives in Bern", within=within, stated_by=StatedBy.USER, sources=more))
+    Evidence.objects.create(scope=within, observation=rows[0], source_uri="copy://1", root_source="doc://Ghent")
+    lines = run(f"explain {propose(Kind.SUPERSEDE, rows, approval=Approval.NEEDS_HUMAN).op_id}").out.splitlines()
+    at = lines.index(f'    obs_{rows[0].pk} [home-Ghent] active  "Ann lives in Ghent"')
+    assert lines[at + 1 : at + 8] == [
+        "      key         Ann / lives in / Ghent",
+        "      said by     agent via background",
+        "      first said  2016-06-01 00:00 UTC",
+        "      true        2016-05-01 to 2019-04-30",
+        "      confidence  0.50",
+        "      evidence    2 sources, 1 independent",
+        '        doc://Ghent  "moved to Ghent"',
+    ]
+    assert lines[at + 8] == "        copy://1 from doc://Ghent"
+    at = lines.index(f'    obs_{rows[3].pk} [{rows[3].external_id}] active  "Ann lives in Bern"')
+    assert lines[at + 1] == "      said by     user via background"
+    assert lines[at + 3] == "      true        no period given"
+    assert lines[at + 5] == "      evidence    8 sources, 8 independent"
+    assert lines[at + 11 : at + 13] == ["        mail://5", "        and 2 more"]
+
+
+def test_explain_says_who_told_the_episodes_and_which_words_a_promotion_rests_on() -> None:
+    """R53: the fact is nobody's own word; each episode has its teller, day, outcome, root source and quote."""
+    turn = tell(
+        "She took the night train to Graz",
+        within=scope("team-a/u1"),
+        root="call://7",
+        outcome=Outcome.SUCCESS,
+        session="trips",
+        role="user",
+    )
+    plan = Plan.objects.create(pattern="*", requested_by="test", trigger="command")
+    lines = run(f"explain {promotion((turn,), plan=plan).op_id}").out.splitlines()
+    assert "  trust     counts as said by agent" in lines
+    assert [line for line in lines if "(promoted, not user-stated)" in line]
+    at = lines.index(f'    ep_{turn.pk} [{turn.external_id}] active  "She took the night train to Graz"')
+    assert lines[at + 1 : at + 5] == [
+        "      said by     Ana (user)",
+        f"      said        {turn.happened_at:%Y-%m-%d %H:%M} UTC, session trips",
+        "      outcome     verified success",
+        f'      evidence    {turn.source_uri} from call://7  "the night train to Graz"',
+    ]
+
+
+def test_explain_prints_the_same_as_json() -> None:
+    """With the evidence whole, and what a reviewer wrote."""
+    within = scope("team-a/u1")
+    operation = propose(Kind.SUPERSEDE, values(within), approval=Approval.NEEDS_HUMAN)
+    run(f"approve {operation.op_id} --text 'Ann lives in Bern' --object Bern --reason asked")
+    document = run(f"explain {operation.op_id} --json").document
+    assert document["sources"][0]["evidence"] == [
+        {"source_uri": "doc://Ghent", "root_source": "doc://Ghent", "quote": "moved to Ghent"}
+    ]
+    assert (document["sources"][0]["stated_by"], document["sources"][0]["written_by"]) == ("agent", "background")
+    assert (document["decision_text"], document["decision_object"]) == ("Ann lives in Bern", "Bern")
+    out = run(f"explain {operation.op_id}").out
+    assert '  right claim  "Ann lives in Bern"\n  its object   "Bern"\n' in out
+
+
+def test_nothing_hostile_of_a_source_reaches_the_terminal_or_forges_a_line() -> None:
+    """F5: addresses, roots, quotes, speakers, sessions and what a reviewer wrote, each on its own line and cut."""
+    within = scope("team-a/u1")
+    evil = "\x1b[2J\u202e\n  state     applied"
+    evidence = (EvidenceRef(f"doc://{evil}", root_source=f"root://{evil}", quote=evil + "x" * 200),)
+    rows = [write(Claim(text=f"{n}", external_id=f"c{n}", evidence=evidence), within=within) for n in "ab"]
+    said = tell("Hello", within=within, speaker=evil, session=evil, root=evil, role=evil)
+    one = propose(Kind.SUPERSEDE, rows, approval=Approval.NEEDS_HUMAN)
+    review.approve(operation=one, by="x", decision=review.Decision(text=evil, object=evil), reason="asked")
+    for operation in (one, propose(Kind.COMPACT, [said], text="Hello")):
+        out = run(f"explain {operation.op_id}").out
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+        assert [line for line in out.splitlines() if line.startswith("  state     ")] == [out.splitlines()[1]]
+        assert "\\u202e" in out
+        assert "x" * 181 not in out
 
 
 def test_unattended_application_is_refused_until_it_is_allowed_and_a_named_override_is_an_event() -> None:
