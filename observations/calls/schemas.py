@@ -1,184 +1,55 @@
 """What each call takes and answers: one shape for the API, MCP, the command and the client.
 
-Words keep every character they came with, also those no database can hold: the store replaces those and says so (C1).
 In lists, an item that is not what it should be becomes `Faulty` and is refused by itself; the items beside it count.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    PlainSerializer,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
+from pydantic import Field
+
+from observations.calls.shapes import (
+    MOST_ITEMS,
+    MOST_TEXT,
+    Address,
+    Alone,
+    ClaimIn,
+    EpisodeId,
+    Faulty,
+    KeyWords,
+    Label,
+    Moment,
+    Name,
+    ObjectWords,
+    ObservationId,
+    ScopeName,
+    Shape,
+    Text,
+    Words,
 )
-from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
-
 from observations.records import Action, MemoryKind, Outcome, StatedBy, Status
-
-MOST_ITEMS: Final = 500  # facts or turns of one call
-MOST_TEXT: Final = 100_000  # characters of one claim or turn
-_MOST_ID: Final = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A string of at most so many characters. Unlike pydantic's own it lets lone surrogates pass, for the store."""
-
-    longest: int
-    shortest: int = 0
-
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._checked)
-
-    def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        least = {"minLength": self.shortest} if self.shortest else {}
-        return {"type": "string", "maxLength": self.longest, **least}
-
-    def _checked(self, value: object) -> str:
-        if not isinstance(value, str):
-            raise PydanticCustomError("string_type", "Give a string.")
-        if not self.shortest <= len(value) <= self.longest:
-            span = {"shortest": self.shortest, "longest": self.longest}
-            raise PydanticCustomError("string_length", "Give {shortest} to {longest} characters.", span)
-        return value
-
-
-def _number(prefix: str) -> BeforeValidator:
-    """Reads "obs_12" as 12; a number passes."""
-    shape = re.compile(rf"{prefix}_([0-9]{{1,19}})", re.ASCII)
-
-    def read(value: object) -> object:
-        match = shape.fullmatch(value) if isinstance(value, str) else None
-        if match is not None:
-            return int(match[1])
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        raise PydanticCustomError("id", "Give an id such as {example}.", {"example": f"{prefix}_12"})
-
-    return BeforeValidator(read)
-
-
-def _shown(prefix: str) -> PlainSerializer:
-    return PlainSerializer(lambda value: f"{prefix}_{value}", return_type=str, when_used="json")
-
-
-def _id_schema(prefix: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": f"^{prefix}_[0-9]{{1,18}}$", "examples": [f"{prefix}_12"]})
-
-
-_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*", re.ASCII)
-
-
-def _moment(value: object) -> object:
-    """Refuses numbers: "2020" is a year to whoever wrote it, and seconds since 1970 to a parser."""
-    if isinstance(value, str) and not _ISO.fullmatch(value):
-        raise PydanticCustomError("moment", "Give a time such as 2026-05-31T09:30:00Z.")
-    if not isinstance(value, str | datetime):
-        raise PydanticCustomError("moment", "Give a time such as 2026-05-31T09:30:00Z.")
-    return value
-
-
-Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]
-ObservationId = Annotated[int, _number("obs"), Field(ge=1, le=_MOST_ID), _shown("obs"), _id_schema("obs")]
-EpisodeId = Annotated[int, _number("ep"), Field(ge=1, le=_MOST_ID), _shown("ep"), _id_schema("ep")]
-
-ScopeName = Annotated[str, Words(200, 1), Field(description="Whose memory: a path such as team/project.")]
-Text = Annotated[str, Words(MOST_TEXT)]
-KeyWords = Annotated[str, Words(500)]
-ObjectWords = Annotated[str, Words(1000)]
-Address = Annotated[str, Words(1000)]
-Name = Annotated[str, Words(200)]
-Label = Annotated[str, Words(50, 1), Field(description="Lower-case letters, digits, - and _.")]
-
-
-class _Shape(BaseModel):
-    """Unknown fields are refused: a misspelt one would be a silent loss."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Faulty(_Shape):
-    """An item of a list that is not what it should be: refused by itself, never with the items beside it."""
-
-    fault: str  # names the field and what it may be, never its text
-
-
-@dataclass(frozen=True, slots=True)
-class _Alone:
-    """An item of a list, read by itself: what `shape` refuses becomes `Faulty`."""
-
-    shape: type[BaseModel]
-
-    def __get_pydantic_core_schema__(self, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_wrap_validator_function(self._read, handler.generate_schema(self.shape))
-
-    @staticmethod
-    def _read(value: object, read: ValidatorFunctionWrapHandler) -> object:
-        try:
-            return read(value)
-        except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-            field = ".".join(str(part)[:40] for part in first["loc"]) or "the item"
-            return Faulty(fault=f"{field}: {first['msg']}"[:200])
-
 
 # --- claims and turns ------------------------------------------------------------------------------------------------
 
 
-class EvidenceIn(_Shape):
-    """What a claim rests on. A quote of a stored turn of the user makes the claim the user's own word."""
-
-    source_uri: Address = ""
-    root_source: Address = ""
-    quote: Text = ""
-    episode: Name = ""  # the external id of the turn that the quote stands in, where it is one
-
-
-class _ClaimIn(_Shape):
-    text: Text = Field(description="The claim, in the words it is to be kept in.")
-    subject: KeyWords = ""
-    predicate: KeyWords = ""
-    object: ObjectWords = ""
-    kind: MemoryKind = MemoryKind.FACT
-    stated_by: StatedBy = StatedBy.AGENT
-    confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
-    half_life_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
-    said_at: Moment | None = Field(default=None, description="When it was first said; by default now.")
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    evidence: Annotated[list[EvidenceIn], Field(max_length=20)] = []
-    external_id: Name = Field(default="", description="Your own id; the same id and text is the same row.")
-
-
-class _InScope(_Shape):
+class _InScope(Shape):
     scope: ScopeName
 
 
-class Remember(_InScope, _ClaimIn):
+class Remember(_InScope, ClaimIn):
     """Keep one claim."""
 
 
-class Author(_Shape):
+class Author(Shape):
     """Who said a fact. Only people are believed: agents, bots, tools and nobody are refused."""
 
     name: Name = ""
     role: Name = Field(default="", description="user, human or operator")
 
 
-class Fact(_Shape):
+class Fact(Shape):
     """One fact about a user."""
 
     text: Text
@@ -194,7 +65,7 @@ class Fact(_Shape):
     external_id: Name = ""
 
 
-FactIn = Annotated[Fact | Faulty, _Alone(Fact)]
+FactIn = Annotated[Fact | Faulty, Alone(Fact)]
 
 
 class StoreFacts(_InScope):
@@ -205,7 +76,7 @@ class StoreFacts(_InScope):
     facts: Annotated[list[FactIn], Field(min_length=1, max_length=MOST_ITEMS)]
 
 
-class TurnIn(_Shape):
+class TurnIn(Shape):
     """One turn of a conversation, or anything else that happened, word for word."""
 
     text: Text
@@ -224,7 +95,7 @@ class Observe(_InScope):
     """Record what happened."""
 
     turns: Annotated[
-        list[Annotated[TurnIn | Faulty, _Alone(TurnIn)]],
+        list[Annotated[TurnIn | Faulty, Alone(TurnIn)]],
         Field(min_length=1, max_length=MOST_ITEMS),
     ]
 
@@ -232,7 +103,7 @@ class Observe(_InScope):
 # --- answers of writes -----------------------------------------------------------------------------------------------
 
 
-class Remembered(_Shape):
+class Remembered(Shape):
     """What became of one claim."""
 
     action: Action
@@ -245,7 +116,7 @@ class Remembered(_Shape):
     external_id: str = ""
 
 
-class FactsStored(_Shape):
+class FactsStored(Shape):
     """What became of a list of facts; `facts` has one entry per fact, in order."""
 
     stored: int
@@ -254,7 +125,7 @@ class FactsStored(_Shape):
     facts: list[Remembered]
 
 
-class TurnKept(_Shape):
+class TurnKept(Shape):
     """What became of one turn."""
 
     fate: Literal["added", "already there", "refused"]
@@ -263,7 +134,7 @@ class TurnKept(_Shape):
     cleaned: bool = False
 
 
-class Observed(_Shape):
+class Observed(Shape):
     """What became of the turns, and what will become of extraction."""
 
     added: int
@@ -286,7 +157,7 @@ class OneObservation(_InScope):
     id: ObservationId
 
 
-class Correct(OneObservation, _ClaimIn):
+class Correct(OneObservation, ClaimIn):
     """Put a new claim in the place of one exact row."""
 
     union: bool = Field(default=True, description="Take over the old row's evidence; false: start fresh.")
@@ -322,7 +193,7 @@ class Propose(_InScope):
     why: Why = "other"
 
 
-class Requested(_Shape):
+class Requested(Shape):
     """A request that waits for a person."""
 
     request: str
@@ -332,7 +203,7 @@ class Requested(_Shape):
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-class EvidenceOut(_Shape):
+class EvidenceOut(Shape):
     """One source of a row."""
 
     source_uri: str
@@ -341,7 +212,7 @@ class EvidenceOut(_Shape):
     episode: EpisodeId | None = None
 
 
-class Observation(_Shape):
+class Observation(Shape):
     """One stored row."""
 
     id: ObservationId
@@ -372,7 +243,7 @@ class ListObservations(_InScope):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class Page(_Shape):
+class Page(Shape):
     """Some rows, and where the next page begins; "" on the last."""
 
     observations: list[Observation]
@@ -380,7 +251,7 @@ class Page(_Shape):
     complete: bool = True
 
 
-class Moved(_Shape):
+class Moved(Shape):
     """One change of a row's state."""
 
     at: datetime
@@ -390,7 +261,7 @@ class Moved(_Shape):
     successor: ObservationId | None = None
 
 
-class Link(_Shape):
+class Link(Shape):
     """One row of a chain: what it said, who wrote it, when it took whose place."""
 
     id: ObservationId
@@ -404,7 +275,7 @@ class Link(_Shape):
     moves: list[Moved] = []
 
 
-class History(_Shape):
+class History(Shape):
     """How a row came to be and what became of it, oldest first."""
 
     links: list[Link]
@@ -423,7 +294,7 @@ class Known(_InScope):
     query: Annotated[str, Words(MOST_TEXT)]
 
 
-class HitOut(_Shape):
+class HitOut(Shape):
     """One row that was found."""
 
     id: ObservationId
@@ -434,7 +305,7 @@ class HitOut(_Shape):
     external_id: str = ""
 
 
-class Found(_Shape):
+class Found(Shape):
     """Rows, best first. Not `complete` when a part of the search failed: not the same as nothing there."""
 
     hits: list[HitOut]
@@ -450,7 +321,7 @@ class PromptFor(_InScope):
     longest: Annotated[int, Field(ge=500, le=100_000)] = 12_000
 
 
-class Prompt(_Shape):
+class Prompt(Shape):
     """The memory block for a prompt; "" when there is nothing to say."""
 
     text: str
@@ -519,7 +390,7 @@ class CoreRevisions(CoreGet):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class CoreMemory(_Shape):
+class CoreMemory(Shape):
     """One core memory."""
 
     label: str
@@ -533,14 +404,14 @@ class CoreMemory(_Shape):
     cleaned: bool = False
 
 
-class CoreMemories(_Shape):
+class CoreMemories(Shape):
     """All of a scope, by label."""
 
     core: list[CoreMemory]
     complete: bool = True
 
 
-class CoreEdit(_Shape):
+class CoreEdit(Shape):
     """One revision."""
 
     number: int
@@ -551,7 +422,7 @@ class CoreEdit(_Shape):
     at: datetime
 
 
-class CoreEdits(_Shape):
+class CoreEdits(Shape):
     """Revisions, newest first."""
 
     revisions: list[CoreEdit]
@@ -568,7 +439,7 @@ class HoldResidue(_InScope):
     session: Name = ""
 
 
-class ResidueItem(_Shape):
+class ResidueItem(Shape):
     """What became of one item."""
 
     held: bool
@@ -577,7 +448,7 @@ class ResidueItem(_Shape):
     cleaned: bool = False
 
 
-class ResidueHeld(_Shape):
+class ResidueHeld(Shape):
     """What became of the items, in order."""
 
     held: int
@@ -589,7 +460,7 @@ class IntakeStatus(_InScope):
     """Whether a scope's turns are read in the background."""
 
 
-class IntakeRunOut(_Shape):
+class IntakeRunOut(Shape):
     """The last pass."""
 
     state: str
@@ -598,7 +469,7 @@ class IntakeRunOut(_Shape):
     error: str = ""
 
 
-class Intake(_Shape):
+class Intake(Shape):
     """What happens to the turns of a scope."""
 
     enabled: bool
