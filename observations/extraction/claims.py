@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from observations.records import MemoryKind, StatedBy
+from observations.screening import Secret
 
 
 class Refusal(StrEnum):
@@ -91,7 +92,7 @@ class Refused:
     text: str = ""
     episode: int | None = None  # the turn it names, where it names one that was shown
     quote: tuple[int, int] | None = None  # where the quoted words stand, where they do
-    secret: str = ""  # with SECRET: its kind
+    secret: Secret | None = None  # with SECRET: its kind
 
     @property
     def reason(self) -> str:

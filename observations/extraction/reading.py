@@ -77,7 +77,7 @@ class _Reading:
                 text="" if secret else text,
                 episode=said.turn.id if said else turn,
                 quote=(said.start, said.end) if said else None,
-                secret=secret.kind if secret else "",
+                secret=secret,
             )
         )
 
@@ -119,7 +119,7 @@ class _Reading:
         for words in (*given.values(), *(each.words for each in said)):
             if secret := secret_in(words):
                 self.refused.append(
-                    Refused(Refusal.SECRET, episode=first.turn.id, quote=(first.start, first.end), secret=secret.kind)
+                    Refused(Refusal.SECRET, episode=first.turn.id, quote=(first.start, first.end), secret=secret)
                 )
                 return None
         refusal = doubt(text=text, subject=given["subject"], said=first, batch=self.batch)
