@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, connection
 from django.db.models import Count, Max
 
-from consolidation import invariants, planner, rollout, runner, triggering
+from consolidation import invariants, planner, requests, rollout, runner, triggering
 from consolidation.models import Calibration, Pause, Plan, Policy
 from consolidation.operations import plan as plan_label
 from consolidation.review import Refused
@@ -28,6 +28,9 @@ from observations.models import Scope, database_now
 
 PLAN_SCOPE: Final = "plan_scope"
 APPLY_PLAN: Final = "apply_plan"
+REVIEW_RETIRE: Final = "review_retire"  # written by the store where a person has to decide
+REVIEW_CONFLICT: Final = "review_conflict"
+REVIEW_FORGET: Final = "review_forget"
 SCHEDULE: Final = "schedule"
 SEEN: Final = "seen"  # in a plan's figures: how its scope stood just before it was read
 PLANNED_AGAIN_AFTER = timedelta(days=7)  # a quiet scope too: retention and first uses need no change of a row
@@ -265,3 +268,34 @@ def verify() -> str:
         log.error("invariant %s does not hold: %s (%s)", found.id, found.sentence, ", ".join(found.rows))
     outbox.note_run(task=VERIFY, error=", ".join(found.id for found in broken))
     return f"{len(broken)} broken"
+
+
+# --- what is asked of people ----------------------------------------------------------------------------------------
+
+
+@outbox.handles(REVIEW_RETIRE)
+def _review_retire(job: outbox.Job) -> str:
+    scope = Scope.objects.get(pk=job.scope)
+    why = job.word("why") or "it is said to hold no longer"
+    asked = requests.retire(scope=scope, ids=job.numbers("observations"), by=_asker(job), request=job.key, why=why)
+    return f"{len(asked)} asked" if asked else "nothing of it is current any more"
+
+
+@outbox.handles(REVIEW_CONFLICT)
+def _review_conflict(job: outbox.Job) -> str:
+    scope, ids = Scope.objects.get(pk=job.scope), [job.number("old"), job.number("new")]
+    why = job.word("why") or "a claim from elsewhere says otherwise"
+    asked = requests.settle(scope=scope, ids=ids, by=_asker(job), request=job.key, why=why)
+    return asked.op_id if asked else "one of the two is not current any more"
+
+
+@outbox.handles(REVIEW_FORGET)
+def _review_forget(job: outbox.Job) -> str:
+    scope = Scope.objects.get(pk=job.scope)
+    ids = None if job.payload.get("all") else job.numbers("observations")
+    asked = requests.forget(scope=scope, ids=ids, by=_asker(job), request=job.key)
+    return asked.op_id if asked else "there is nothing left to forget"
+
+
+def _asker(job: outbox.Job) -> str:
+    return job.word("by") or "intake"
