@@ -40,6 +40,7 @@ KEPT_DAYS: Final = 30  # how long a finished row can still be read
 
 ALREADY_RUNNING: Final = "already running"
 ALREADY_DONE: Final = "already done"
+MORE: Final = "more is left"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
 WAITING: Final = "waiting"
@@ -59,6 +60,10 @@ class NotYet(Exception):
     """The work has to wait for a person, a hold or a pause: it is asked for again in an hour, and no attempt is used
     up.
     """
+
+
+class Again(Exception):
+    """Done so far, and more of the same is left: the row is due again at once, and no attempt is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +273,36 @@ def perform(*, task: str, scope_id: int | None, key: str, payload: Mapping[str, 
     return ALREADY_RUNNING if job is None else _run(job)
 
 
+@contextmanager
+def taken(
+    *, task: str, scope_id: int | None, key: str, payload: Mapping[str, int | str | Sequence[int]]
+) -> Iterator[Job | None]:
+    """Do one piece of work in the block, through its row; None while another process holds it.
+
+    Work that waits for a later time is taken at once. When the block raises, or its process dies, the row stays and a
+    worker tries it again.
+    """
+    _insert(task=task, scope_ids=[scope_id], key=key, payload=payload, due_at=None)
+    with connection.cursor() as cursor:  # due later than any lease lasts: nobody holds it
+        cursor.execute(
+            "UPDATE observations_outbox SET due_at = clock_timestamp(), attempts = least(attempts, %s)"
+            " WHERE scope_id IS NOT DISTINCT FROM %s AND task = %s AND key = %s AND done_at IS NULL"
+            " AND due_at > clock_timestamp() + %s * interval '1 second'",
+            [MAX_ATTEMPTS - 1, scope_id, task, key, LEASE_SECONDS],
+        )
+    job = _lease(tasks=[task], key=key, scope_id=scope_id)
+    if job is None:
+        yield None
+        return
+    try:
+        with _renewed(job):
+            yield job
+    except BaseException as error:
+        _postpone(job, error)
+        raise
+    _finish(job)
+
+
 def _lease(*, tasks: Sequence[str], key: str | None = None, scope_id: int | None = None) -> Job | None:
     with connection.cursor() as cursor:
         cursor.execute(_LEASE, {"lease": LEASE_SECONDS, "tasks": list(tasks), "key": key, "scope": scope_id})
@@ -303,6 +338,9 @@ def _run(job: Job) -> str:
             *(WAIT_SECONDS, f"waits: {wait}"[:200]),
         )
         return WAITING
+    except Again:
+        _update(job, "attempts = attempts - 1, due_at = clock_timestamp(), last_error = ''")
+        return MORE
     except Exception as error:  # the row says what happened, and is tried again
         log.warning("outbox row %s (%s) failed: %s at %s", job.id, job.task, type(error).__name__, _where(error))
         _postpone(job, error)
@@ -340,7 +378,7 @@ def _finish(job: Job, *, error: str = "") -> None:
     _update(job, "done_at = clock_timestamp(), last_error = %s", error[:200])
 
 
-def _postpone(job: Job, error: Exception) -> None:
+def _postpone(job: Job, error: BaseException) -> None:
     left = job.attempts < MAX_ATTEMPTS
     delay = RETRY_SECONDS * 4 ** (job.attempts - 1) if left else 0.0
     _update(job, "due_at = clock_timestamp() + %s * interval '1 second', last_error = %s", delay, sentence(error))

@@ -14,7 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MEMORY = frozenset({"Scope", "Episode", "Observation", "GivenKey", "Evidence", "Embedding", "Lineage", "Tombstone"})
+MEMORY = frozenset(
+    [
+        *("Scope", "Episode", "Observation", "GivenKey", "Evidence", "Embedding", "Lineage", "Tombstone"),
+        *("Extraction", "IntakeItem", "UnusableAnswer"),
+    ]
+)
 _METHODS = ("create", "bulk_create", "get_or_create", "update_or_create", "update", "bulk_update", "delete", "save")
 _RELATED = ("add", "set", "remove", "clear")  # of related managers; sets and dictionaries have them too
 RELATED_WRITES = frozenset(prefix + name for name in _RELATED for prefix in ("", "a"))

@@ -17,6 +17,16 @@ from observations.store.adding import (
     replace,
 )
 from observations.store.drafting import content_hash
+from observations.store.intake import (
+    MAX_READINGS,
+    Considered,
+    RunTakenOver,
+    TurnsMoved,
+    add_items,
+    add_unusable,
+    hold_run,
+    take_turns,
+)
 from observations.store.keys import MAX_ATTEMPTS, KeyNotGiven, adopt_keys, copy_key, put_keys, withdraw_key
 from observations.store.moving import (
     Derived,
@@ -46,16 +56,22 @@ __all__ = [
     "EMBED",
     "EPISODES",
     "MAX_ATTEMPTS",
+    "MAX_READINGS",
+    "Considered",
     "Derived",
     "Fate",
     "KeyNotGiven",
     "Prior",
+    "RunTakenOver",
     "ScopeNameRefused",
+    "TurnsMoved",
     "Written",
     "add_episodes",
     "add_evidence",
     "add_evidence_to",
+    "add_items",
     "add_observations",
+    "add_unusable",
     "adopt_keys",
     "adopt_lineage",
     "ask_for_vectors",
@@ -63,6 +79,7 @@ __all__ = [
     "copy_evidence",
     "copy_key",
     "erase",
+    "hold_run",
     "hold_scope",
     "key64",
     "lock_episodes",
@@ -78,6 +95,7 @@ __all__ = [
     "replace",
     "restore",
     "set_validity",
+    "take_turns",
     "withdraw_key",
     "write_derived",
 ]

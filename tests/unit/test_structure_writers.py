@@ -14,7 +14,9 @@ from tests.structure_writers import MEMORY, Known, learn, writes
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("memory_site", "observations", "consolidation")
-WRITERS = frozenset(Path(f"observations/store/{name}.py") for name in ("adding", "keys", "moving", "scopes", "vectors"))
+WRITERS = frozenset(
+    Path(f"observations/store/{name}.py") for name in ("adding", "intake", "keys", "moving", "scopes", "vectors")
+)
 HOW_TO_FIX = (
     "Memory is written by observations/store and by migrations only. Call a function of store from ingest or runner "
     "(or write one there); where the row is of another kind, annotate the variable with its model."
