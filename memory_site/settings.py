@@ -41,6 +41,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "observations.api.doorway.ForPrograms",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -130,6 +131,7 @@ SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_SAMESITE = "Lax"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # a selection of 1,500 items in one form (H2)
+BEHIND_PROXY = env.bool("BEHIND_PROXY", default=False)  # what it says of scheme and address is believed
 SECURE_TLS = env.bool("SECURE_TLS", default=False)  # on behind HTTPS: secure cookies, HSTS, redirect
 if SECURE_TLS:
     SECURE_SSL_REDIRECT = True
@@ -139,7 +141,12 @@ if SECURE_TLS:
     SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("BEHIND_PROXY", default=False) else None
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
+
+# The API: requests a minute of one token, and of one address without a valid one. 0 is no limit; without a broker none
+# is kept.
+PALIMPSEST_API_REQUESTS_PER_MINUTE = env.int("PALIMPSEST_API_REQUESTS_PER_MINUTE", default=1_200)
+PALIMPSEST_API_FAILURES_PER_MINUTE = env.int("PALIMPSEST_API_FAILURES_PER_MINUTE", default=60)
 
 # The queue. A message is only a wake-up: work is a row in the outbox, so nothing is kept in results and a dead broker
 # delays nobody (STACK: settings for redelivery and stopping).
