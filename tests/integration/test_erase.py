@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 
@@ -18,7 +19,17 @@ from consolidation import review, runner
 from consolidation.models import Operation, Policy
 from consolidation.operations import Approval, Kind
 from observations import store
-from observations.models import Embedding, Evidence, GivenKey, Observation, Scope, Tombstone
+from observations.models import (
+    Embedding,
+    Evidence,
+    GivenKey,
+    IntakeItem,
+    IntakeRun,
+    Observation,
+    Scope,
+    Tombstone,
+    UnusableAnswer,
+)
 from observations.normalise import key_part
 from observations.records import Claim, EvidenceRef, StatedBy, Status, WrittenBy
 from observations.register import MEMORY_TEXT, NOT_MEMORY_TEXT, OTHER_TABLES, Erasing
@@ -72,8 +83,7 @@ def places(needles: Sequence[str]) -> set[str]:
 def column_of(name: str) -> str:
     """ "Model.column" of the register as PostgreSQL's "table.column"."""
     model, _, column = name.partition(".")
-    store_models = {"Episode", "Observation", "Evidence", "Embedding", "GivenKey"}
-    app = "observations" if model in store_models else "consolidation"
+    app = "observations" if model.lower() in apps.all_models["observations"] else "consolidation"
     return f"{app}_{model.lower()}.{column}"
 
 
@@ -150,6 +160,28 @@ def named(within: Scope, row: Observation) -> None:
     assert runner.apply(operation=operation, by="ines").outcome == runner.Outcome.APPLIED
 
 
+def considered(within: Scope, row: Observation) -> None:
+    """What the pipeline kept of a claim, and an unusable answer about the turn that the row rests on."""
+    turn = tell("Turn of the pipeline", within=within)
+    Evidence.objects.create(scope=within, observation=row, episode=turn, source_uri=turn.source_uri, root_source="r")
+    run = IntakeRun.objects.create(scope=within, trigger=IntakeRun.Trigger.HAND)
+    item = {"scope": within, "run": run, "verdict": IntakeItem.Verdict.ADD}
+    IntakeItem.objects.create(**item, text=TEXT, said=f"it says {CANARY}", observation=row)
+    IntakeItem.objects.create(**item, said=f"unlike {CANARY}", text=TEXT, target=row)
+    IntakeItem.objects.create(**item, said=f"unlike {CANARY}", text=TEXT, offered=[row.pk])
+    IntakeItem.objects.create(**item, text=TEXT, episode=turn)
+    UnusableAnswer.objects.create(
+        scope=within,
+        run=run,
+        purpose=UnusableAnswer.Purpose.EXTRACT,
+        episode_ids=[turn.pk],
+        reply=f"[{TEXT}",
+        reason="it is malformed",
+        model="scripted",
+        prompt_version="1",
+    )
+
+
 def erase(rows: Sequence[Observation], *, request: str = "forget:test") -> int:
     with transaction.atomic():
         ids = [row.pk for row in rows]
@@ -166,13 +198,15 @@ def test_after_an_erase_no_column_of_any_table_holds_the_words_or_their_hash() -
     operation, rows = corrected(within)
     rows += [keyed(within), promoted(within)]
     named(within, rows[0])
+    considered(within, rows[0])
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # as the commits between would
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
     needles = [CANARY, "boathouse", *hashes(rows)]
     before = places(needles)
     figures = {"Embedding.vector", "Embedding.bands", *(name for name in MEMORY_TEXT if name.endswith("_key"))}
-    reached = {name for name, way in MEMORY_TEXT.items() if way != Erasing.EPISODE} - figures
+    elsewhere = (Erasing.EPISODE, Erasing.CORE, Erasing.RESIDUE)  # of no observation
+    reached = {name for name, way in MEMORY_TEXT.items() if way not in elsewhere} - figures
     assert before == {column_of(name) for name in reached}
 
     assert erase(rows) == 5
