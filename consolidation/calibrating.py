@@ -1,6 +1,7 @@
 """Calibrations, kept and found: which thresholds of an embedder hold, and whether it may merge without a person.
 
-A calibration is never changed but by enabling it, and the newest one of a profile holds.
+A calibration is never changed but by enabling it. Of a profile the newest one holds that has pairs enough to tell
+anything; one that has not is kept as it was measured, and what held before it holds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 from django.db import transaction
 
 from consolidation import guards
-from consolidation.calibration import NEVER, BadLine, Labelled, Measured, labelled, measure
+from consolidation.calibration import FEWEST, NEVER, TOO_FEW, BadLine, Labelled, Measured, labelled, measure
 from consolidation.models import Calibration
 from observations.embedding import HASHING, MINILM, Embedder, Profile
 from observations.models import ClockTimestamp, Event
@@ -37,10 +38,24 @@ def space_of(*, profile: Profile) -> str:
     return written if len(written) <= _LONGEST else f"sha256:{sha256(written.encode()).hexdigest()}"
 
 
+def tells(*, calibration: Calibration) -> bool:
+    """Whether it has pairs enough to hold. No query."""
+    return Measured.from_dict(calibration.figures).tells
+
+
 def newest(*, profile: Profile) -> Calibration | None:
-    """The calibration that holds for a profile: the newest one of the same vectors. One query."""
+    """The calibration that holds for a profile: the newest one of the same vectors that tells anything. One query."""
     rows = Calibration.objects.filter(profile=profile.name[:_NAME], space=space_of(profile=profile))
-    return rows.order_by("-id").first()
+    return next((row for row in rows.order_by("-id") if tells(calibration=row)), None)
+
+
+def holding(*, newest_first: Iterable[Calibration]) -> frozenset[int]:
+    """The ids of those that hold, one for each profile. No query."""
+    found: dict[tuple[str, str], int] = {}
+    for row in newest_first:
+        if (row.profile, row.space) not in found and tells(calibration=row):
+            found[row.profile, row.space] = row.pk
+    return frozenset(found.values())
 
 
 def in_force(*, profile: Profile) -> Profile:
@@ -77,14 +92,16 @@ def store(*, profile: Profile, measured: Measured, proposed: tuple[float, float]
 def enable(*, calibration: Calibration, by: str) -> Calibration:
     """Let an embedder merge by key from its measured threshold on, from now. Enabled again, it stays as it was.
 
-    Raises NotEnabled for one that a newer one replaced, or that found no safe threshold.
+    Raises NotEnabled for one that a newer one replaced, that found no safe threshold, or has too few pairs for any.
     """
     named = f"Calibration {calibration.pk} of {calibration.profile}"
+    if not tells(calibration=calibration):
+        raise NotEnabled(f"{named} has {TOO_FEW}: calibrate with {FEWEST} that are not one claim, or more.")
     if calibration.t_merge >= NEVER:
         raise NotEnabled(f"{named} found no threshold that is safe: calibrate with more pairs, or another embedder.")
     later = Calibration.objects.filter(profile=calibration.profile, space=calibration.space, pk__gt=calibration.pk)
-    if newer := later.order_by("-pk").first():
-        raise NotEnabled(f"{named} does not hold any more: calibration {newer.pk} is newer.")
+    for newer in holding(newest_first=later.order_by("-pk")):
+        raise NotEnabled(f"{named} does not hold any more: calibration {newer} is newer.")
     first = Calibration.objects.filter(pk=calibration.pk, enabled_at=None)
     if first.update(enabled_at=ClockTimestamp(), enabled_by=by):
         _event(calibration, "calibration_enabled", by)
@@ -98,8 +115,9 @@ def _event(row: Calibration, action: str, by: str) -> None:
 
 
 def named(*, profile: str) -> Calibration | None:
-    """The newest calibration of any profile of that name. One query."""
-    return Calibration.objects.filter(profile=profile[:_NAME]).order_by("-id").first()
+    """The newest calibration of any profile of that name that tells anything, else the newest. One query."""
+    rows = list(Calibration.objects.filter(profile=profile[:_NAME]).order_by("-id"))
+    return next((row for row in rows if tells(calibration=row)), rows[0] if rows else None)
 
 
 # --- reading labelled pairs -------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ KEPT: Final = 0.95  # duplicates from FLOOR on that a plan has to look at; the r
 LOWEST_MERGE: Final = 0.95  # no measurement lowers the threshold of merging further (R42)
 NEVER: Final = 1.0  # as t_merge: nothing merges by key
 _Z: Final = 1.959964  # of a two-sided 95% interval
+# Different pairs, without a single mistake among them, from which Wilson's upper end z^2 / (n + z^2) is under LIMIT.
+FEWEST: Final = math.floor(_Z * _Z * (1 - LIMIT) / LIMIT) + 1
 
 # As data sets name them; whoever refines a claim or tells of another event does not say the same (data's own readme).
 LABELS: Final[Mapping[str, bool]] = {
@@ -161,6 +163,14 @@ class Measured:
             unguarded_recall=Rate(sum(band.duplicates for band in over), duplicates),
         )
 
+    @property
+    def tells(self) -> bool:
+        """Whether these pairs can say anything of false merges: that LIMIT is kept, as there are FEWEST of them, or for
+        sure that it is not, at the lowest threshold there is. From others no threshold follows, not even NEVER.
+        """
+        rate = self.at(threshold=LOWEST_MERGE).false_merges
+        return rate.of >= FEWEST or rate.interval[0] > LIMIT
+
     def to_dict(self) -> dict[str, Json]:
         """As JSON; `from_dict` reads it back."""
         bands: list[Json] = [list(astuple(band)) for band in self.bands]
@@ -213,8 +223,9 @@ def propose(*, measured: Measured) -> tuple[float, float]:
     """(t_candidate, t_merge) for an embedder that was measured.
 
     t_merge: the lowest threshold, at least LOWEST_MERGE, at which the upper bound of the false-merge rate with guards
-    stays under LIMIT; NEVER when none does, or too few different pairs were seen to tell (fewer than 765 without a
-    single mistake). t_candidate: the highest threshold, at most t_merge, that keeps KEPT of the duplicates.
+    stays under LIMIT; NEVER when none does, or too few different pairs were seen to tell (whether such a measurement
+    holds at all, `Measured.tells` says). t_candidate: the highest threshold, at most t_merge, that keeps KEPT of the
+    duplicates.
     """
     merge = next(
         (edge for edge in EDGES if edge >= LOWEST_MERGE and measured.at(threshold=edge).false_merges.bound < LIMIT),
@@ -231,6 +242,8 @@ def _keeps(measured: Measured, edge: float) -> bool:
 
 # --- in words ---------------------------------------------------------------------------------------------------------
 
+TOO_FEW: Final = "too few pairs to set thresholds"
+
 
 def percent(rate: Rate) -> str:
     """A share with its 95% interval: "46.9% (45.4-48.5)"."""
@@ -239,7 +252,9 @@ def percent(rate: Rate) -> str:
 
 
 def reasons(*, t_candidate: float, t_merge: float, measured: Measured) -> tuple[str, str]:
-    """Why these two thresholds: a sentence with the figures for each."""
+    """Why these two thresholds: a sentence with the figures for each; or why none follows."""
+    if not measured.tells:
+        return f"not set: {TOO_FEW}.", f"not set: {_too_few(measured)}"
     kept = measured.at(threshold=t_candidate).unguarded_recall
     candidate = f"keeps {percent(kept)} of the duplicates from {FLOOR:g} on; at least {100 * KEPT:g}% is asked for."
     if not kept.of or kept.share < KEPT:
@@ -250,6 +265,13 @@ def reasons(*, t_candidate: float, t_merge: float, measured: Measured) -> tuple[
         return f"{t_candidate:g}: {candidate}", f"{t_merge:g}: {merge}"
     still = f"from {EDGES[-1]:g} on still {_of_a_thousand(measured, EDGES[-1])} different pairs could merge"
     return f"{t_candidate:g}: {candidate}", f"never by key: {still}; {limit}"
+
+
+def _too_few(measured: Measured) -> str:
+    seen = measured.at(threshold=FLOOR).false_merges.of
+    return (
+        f"{TOO_FEW}: {seen:,} different pairs from {FLOOR:g} on were seen, and {FEWEST:,} are needed to say anything."
+    )
 
 
 def _of_a_thousand(measured: Measured, threshold: float) -> str:

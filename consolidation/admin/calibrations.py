@@ -13,7 +13,7 @@ from django.urls import URLPattern, path
 
 from consolidation import calibrating
 from consolidation.admin.texts import when
-from consolidation.calibration import FLOOR, LIMIT, NEVER, Measured, percent, reasons
+from consolidation.calibration import FLOOR, LIMIT, NEVER, TOO_FEW, Measured, percent, reasons
 from consolidation.models import Calibration
 from consolidation.operations import visible
 from observations.admin.base import Reach, Screen, signed_in
@@ -36,7 +36,8 @@ class Row:
     candidate: str
     merge: str
     enabled: str  # by whom and when; empty: not enabled
-    holds: bool  # the newest of its embedder
+    holds: bool  # the newest of its embedder that has pairs enough
+    few: str  # that it has not; empty when it has
     current: bool  # of the embedder of the settings
     possible: bool  # it may be enabled
 
@@ -141,22 +142,23 @@ class CalibrationScreen(Screen):
 
 
 def _holding() -> frozenset[int]:
-    """The newest calibration of each embedder, by id. One query."""
-    rows = Calibration.objects.order_by("profile", "space", "-pk").distinct("profile", "space")
-    return frozenset(rows.values_list("pk", flat=True))
+    """The calibration of each embedder that holds, by id. One query."""
+    return calibrating.holding(newest_first=Calibration.objects.order_by("-pk"))
 
 
 def _row(row: Calibration, holding: frozenset[int]) -> Row:
     own, holds = current_embedder().profile, row.pk in holding
+    few = "" if calibrating.tells(calibration=row) else TOO_FEW
     return Row(
         pk=row.pk,
         profile=visible(row.profile),
         at=when(row.at),
         by=visible(row.by),
         candidate=f"{row.t_candidate:g}",
-        merge="never by key" if row.t_merge >= NEVER else f"{row.t_merge:g}",
+        merge="not set" if few else "never by key" if row.t_merge >= NEVER else f"{row.t_merge:g}",
         enabled=f"{when(row.enabled_at)}, by {visible(row.enabled_by)}" if row.enabled_at else "",
         holds=holds,
+        few=few,
         current=row.space == calibrating.space_of(profile=own),
         possible=holds and row.enabled_at is None and row.t_merge < NEVER,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from consolidation import calibrating
 from consolidation.calibrating import Counted
-from consolidation.calibration import FLOOR, NEVER, At, Measured, Rate, percent, reasons
+from consolidation.calibration import FLOOR, NEVER, TOO_FEW, At, Measured, Rate, percent, reasons
 from consolidation.models import Calibration
 from consolidation.operations import visible
 from observations.embedding import Profile
@@ -50,7 +51,7 @@ def report(row: Calibration, measured: Measured, counted: Counted, *, in_force: 
         "",
         f"t_candidate  {candidate}",
         f"t_merge      {merge}",
-        _standing(row, in_force),
+        _standing(row, in_force) if measured.tells else _kept(row, in_force),
     ]
     return "\n".join(lines)
 
@@ -77,6 +78,14 @@ def _standing(row: Calibration, in_force: Profile) -> str:
     return f"{stored} Merging by key without a person stays off until it is enabled: {how}."
 
 
+def _kept(row: Calibration, in_force: Profile) -> str:
+    """That a calibration sets nothing, and what holds all the same."""
+    stored = f"Stored as calibration {row.pk}, not in force: {TOO_FEW}. As before,"
+    if in_force.automatic:
+        return f"{stored} {visible(row.profile)} merges by key without a person from {in_force.t_merge:g} on."
+    return f"{stored} nothing merges by key without a person; identical texts with one key still do."
+
+
 def enabled(row: Calibration) -> str:
     """That one calibration is enabled, by whom."""
     name = visible(row.profile)
@@ -85,14 +94,14 @@ def enabled(row: Calibration) -> str:
 
 
 def listing(rows: Sequence[Calibration]) -> str:
-    """A line per calibration, in the order given; the first of each profile is the one that holds."""
+    """A line per calibration, the newest first, and which of them hold."""
     if not rows:
         return "Nothing was calibrated yet."
-    lines, seen = [], set()
+    lines, holding = [], calibrating.holding(newest_first=rows)
     for row in rows:
-        holds = "" if (row.profile, row.space) in seen else "  in force"
-        seen.add((row.profile, row.space))
-        merge = "never" if row.t_merge >= NEVER else f"{row.t_merge:g}"
+        tells = calibrating.tells(calibration=row)
+        holds = "  in force" if row.pk in holding else "" if tells else f"  {TOO_FEW}"
+        merge = "not set" if not tells else "never" if row.t_merge >= NEVER else f"{row.t_merge:g}"
         state = f"enabled by {visible(row.enabled_by)}" if row.enabled_at else "not enabled"
         lines.append(
             f"{row.pk:>4}  {row.at:%Y-%m-%d %H:%M}  {visible(row.profile):<12}  candidates {row.t_candidate:g}  "
@@ -113,6 +122,7 @@ def document(row: Calibration) -> dict[str, object]:
         "at": row.at.isoformat(),
         "by": row.by,
         "pairs": measured.pairs,
+        "enough_pairs": measured.tells,
         "t_candidate": row.t_candidate,
         "t_merge": row.t_merge,
         "enabled_at": row.enabled_at.isoformat() if row.enabled_at else None,

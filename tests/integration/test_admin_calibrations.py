@@ -105,6 +105,22 @@ def test_the_list_says_what_holds_for_the_embedder_in_use(sven: Client) -> None:
     assert [(row.holds, row.current) for row in answer.context["rows"]] == [(True, True), (False, True)]
 
 
+def test_one_on_too_few_pairs_is_shown_so_and_does_not_hold(sven: Client) -> None:
+    old = kept(HASHING, t_merge=0.98)
+    few = calibrating.store(profile=HASHING, measured=Measured(()), proposed=(0.8, NEVER), by="carl")
+    answer = sven.get(address("changelist"))
+    assert "With the same key they merge without a person from 0.98 on." in answer.content.decode()
+    assert [(row.pk, row.holds, row.merge) for row in answer.context["rows"]] == [
+        (few.pk, False, "not set"),
+        (old.pk, True, "0.98"),
+    ]
+    page = sven.get(address("change", few.pk)).content.decode()
+    assert '<span class="chip quiet">too few pairs to set thresholds</span>' in page
+    assert "0 different pairs from 0.8 on were seen, and 765 are needed to say anything." in page
+    assert "replaced by a newer one" not in page
+    assert "Let it merge" not in page
+
+
 def test_the_page_has_every_figure_as_a_table_and_the_thresholds_with_their_reasons(sven: Client) -> None:
     row = kept()
     answer = sven.get(address("change", row.pk))

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from consolidation import calibrating
-from consolidation.calibration import Measured
+from consolidation.calibration import Band, Measured
 from consolidation.models import Policy, PolicyRevision
 from consolidation.policy import Policy as Rules
 from consolidation.policy import Trigger
@@ -23,6 +23,7 @@ from tests.desk import client_of, person
 from tests.policies import address, entered, page_text, preview, rules_of, save, stored
 
 pytestmark = pytest.mark.django_db
+ENOUGH = Measured((Band(0.9, different=1_000),))  # pairs for a calibration to hold
 
 ROLES = ("Viewer", "Reviewer", "Operator", "Steward")
 
@@ -257,7 +258,7 @@ def test_a_threshold_below_the_measured_one_is_refused_with_both_figures(stella:
 
 def test_a_threshold_is_compared_with_the_newest_calibration(stella: Client) -> None:
     row = stored()
-    calibrating.store(profile=HASHING, measured=Measured(()), proposed=(0.85, 0.98), by="carl")
+    calibrating.store(profile=HASHING, measured=ENOUGH, proposed=(0.85, 0.98), by="carl")
     answer = stella.post(address("edit", row.pk), entered(version=row.version, t_merge="0.97"))
     assert fault(answer, "t_merge") == [
         "t_merge 0.97 is below 0.98, the threshold measured for hashing: raise it, or leave it empty."

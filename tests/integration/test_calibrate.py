@@ -257,15 +257,76 @@ def test_a_pair_that_is_labelled_both_ways_is_named(file: Path) -> None:
     assert "pairs_other.jsonl, line 1: an earlier line labels the same pair otherwise" in ran.out
 
 
-def test_too_few_pairs_switch_merging_by_key_off_and_say_so(tmp_path: Path) -> None:
+def test_too_few_pairs_are_stored_as_measured_set_nothing_and_say_so(tmp_path: Path) -> None:
+    """The control is what is stored: were the newest to hold whatever it rests on, nothing would merge by key."""
     path = tmp_path / "few.jsonl"
     path.write_text(pairs(*many(20)), encoding="utf-8")
     ran = run("--pairs", path)
-    assert Calibration.objects.get().t_merge == NEVER
-    assert "t_merge      never by key: from 0.99 on still " in ran.out
-    assert "Nothing merges by key without a person" in ran.out
+    row = Calibration.objects.get()
+    assert (row.t_merge, Measured.from_dict(row.figures).pairs) == (NEVER, 60)
+    assert in_force(profile=HASHING) == HASHING
+    assert (
+        "t_merge      not set: too few pairs to set thresholds: 20 different pairs from 0.8 on were seen, and 765 are"
+        " needed to say anything." in ran.out
+    )
+    assert (
+        f"Stored as calibration {row.pk}, not in force: too few pairs to set thresholds. As before, hashing merges"
+        " by key without a person from 0.95 on." in ran.out
+    )
     refused = run("--pairs", path, "--enable")
-    assert (refused.status, "found no threshold that is safe" in refused.error) == (1, True)
+    assert (refused.status, refused.error.split(" has ")[1]) == (
+        1,
+        "too few pairs to set thresholds: calibrate with 765 that are not one claim, or more.",
+    )
+    assert run("--pairs", path, "--json").document["enough_pairs"] is False
+    assert "in force" not in run("--list").out
+    assert "merges not set" in run("--list").out
+
+
+def test_enough_pairs_that_find_nothing_safe_switch_merging_by_key_off(file: Path, tmp_path: Path) -> None:
+    """The other side: pairs that are enough to tell, with mistakes that no guard sees up to a cosine of 0.99."""
+    path = tmp_path / "wrong.jsonl"
+    text = "The {} is of the same colour " + "as the host in the hall of the plant by the river " * 20
+    names = [f"{first}{second}" for first in ("ba", "ko", "mi", "ru", "ta") for second in ("lin", "dor", "fen", "mar")]
+    rows = ((text.format(name), text.format(name).replace("colour", "color"), "different") for name in names)
+    path.write_text(pairs(*rows), encoding="utf-8")
+    ran = run("--pairs", file, "--pairs", path)
+    row = Calibration.objects.get()
+    assert (row.t_merge, Measured.from_dict(row.figures).tells) == (NEVER, True)
+    assert not in_force(profile=HASHING).automatic
+    assert "t_merge      never by key: from " in ran.out
+    assert f"Stored as calibration {row.pk}, in force from the next plan on. Nothing merges by key" in ran.out
+
+
+def test_few_pairs_of_which_many_would_merge_wrongly_switch_merging_off_at_once() -> None:
+    """They cannot show that merging is safe, and they do show that it is not."""
+    wrong = measure(
+        duplicates=[False] * 60, cosines=[0.97] * 60, objected=[True] * 40 + [False] * 20, identical=[False] * 60
+    )
+    calibrating.store(profile=HASHING, measured=wrong, proposed=propose(measured=wrong), by="carl")
+    assert not in_force(profile=HASHING).automatic
+
+
+def test_a_calibration_on_too_few_pairs_replaces_none_that_holds() -> None:
+    """Neither its thresholds, nor that a person enabled it, nor that it still can be."""
+    old = calibrating.enable(calibration=kept(), by="sven")
+    few = calibrating.store(profile=HTTP, measured=Measured(()), proposed=(0.8, NEVER), by="carl")
+    held = in_force(profile=HTTP)
+    assert (held.t_candidate, held.t_merge, held.automatic) == (0.9, 0.96, True)
+    rows = Calibration.objects.order_by("-pk")
+    assert calibrating.holding(newest_first=rows) == {old.pk}
+    assert rows[0] == few
+    later = kept(thresholds=(0.88, 0.97))
+    calibrating.store(profile=HTTP, measured=Measured(()), proposed=(0.8, NEVER), by="carl")
+    ran = run("--enable", HTTP.name, "--by", "sven")
+    assert (ran.status, f"Calibration {later.pk}: " in ran.out) == (0, True)
+    assert in_force(profile=HTTP).t_merge == 0.97
+
+
+def test_an_embedder_that_was_measured_on_too_few_pairs_only_stays_unmeasured() -> None:
+    calibrating.store(profile=HTTP, measured=Measured(()), proposed=(0.8, NEVER), by="carl")
+    assert in_force(profile=HTTP) == HTTP
+    assert not HTTP.automatic
 
 
 def test_enabling_by_name_says_who(file: Path) -> None:

@@ -13,7 +13,7 @@ from django_celery_beat.models import PeriodicTask
 
 from consolidation import calibrating
 from consolidation import checks as review
-from consolidation.calibration import NEVER, Measured
+from consolidation.calibration import NEVER, Band, Measured
 from consolidation.models import Policy
 from observations import checks as store
 from observations.embedding import HASHING, MINILM, MiniLM, WeightsAltered
@@ -21,6 +21,7 @@ from observations.retrieval import current_embedder
 from tests.conftest import superuser
 
 DATABASE = ["default"]
+ENOUGH = Measured((Band(0.9, different=1_000),))  # pairs for a calibration to hold
 
 
 def ids(found: Sequence[CheckMessage]) -> list[str]:
@@ -126,7 +127,7 @@ def test_policies_can_be_read_w007() -> None:
 @pytest.mark.django_db
 def test_embedder_may_merge_w010(settings: Any) -> None:
     assert ids(review.embedder_may_merge(databases=DATABASE)) == []
-    calibrating.store(profile=HASHING, measured=Measured(()), proposed=(0.8, NEVER), by="carl")
+    calibrating.store(profile=HASHING, measured=ENOUGH, proposed=(0.8, NEVER), by="carl")
     found = review.embedder_may_merge(databases=DATABASE)
     assert ids(found) == ["palimpsest.W010"]
     assert "hashing" in found[0].msg
@@ -141,7 +142,10 @@ def test_an_endpoint_that_nobody_measured_is_w010(settings: Any) -> None:
     try:
         assert ids(review.embedder_may_merge(databases=DATABASE)) == ["palimpsest.W010"]
         row = calibrating.store(
-            profile=current_embedder().profile, measured=Measured(()), proposed=(0.9, 0.96), by="carl"
+            profile=current_embedder().profile,
+            measured=ENOUGH,
+            proposed=(0.9, 0.96),
+            by="carl",
         )
         assert ids(review.embedder_may_merge(databases=DATABASE)) == ["palimpsest.W010"]
         calibrating.enable(calibration=row, by="sven")
@@ -157,7 +161,7 @@ def test_an_endpoint_that_nobody_measured_is_w010(settings: Any) -> None:
 def test_policies_ask_for_what_was_measured_w011() -> None:
     Policy.objects.create(pattern="team/*", body={"t_merge": 0.96})
     assert ids(review.policies_ask_for_what_was_measured(databases=DATABASE)) == []
-    calibrating.store(profile=HASHING, measured=Measured(()), proposed=(0.85, 0.98), by="carl")
+    calibrating.store(profile=HASHING, measured=ENOUGH, proposed=(0.85, 0.98), by="carl")
     found = review.policies_ask_for_what_was_measured(databases=DATABASE)
     assert ids(found) == ["palimpsest.W011"]
     assert "The policy of team/* merges from 0.96 on; 0.98 was measured for hashing." in found[0].msg

@@ -14,7 +14,7 @@ from django.core import serializers
 from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, transaction
 
 from consolidation import calibrating, review
-from consolidation.calibration import measure
+from consolidation.calibration import Band, Measured
 from consolidation.models import Alias, Cardinality, Operation, Policy, PolicyRevision
 from consolidation.operations import Approval, Kind
 from observations import store
@@ -259,7 +259,7 @@ def test_what_was_said_learnt_decided_and_spent_is_neither_deleted_nor_truncated
 
 def _measured() -> None:
     """A calibration, a policy and a call of a model."""
-    measured = measure(duplicates=[True, False], cosines=[0.99, 0.1], objected=[False] * 2, identical=[False] * 2)
+    measured = Measured((Band(0.9, different=1_000),))
     row = calibrating.store(profile=HASHING, measured=measured, proposed=(0.8, 0.95), by="ann")
     calibrating.enable(calibration=row, by="ann")
     Policy.objects.create(pattern="*", body={})

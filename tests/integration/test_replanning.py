@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from consolidation import calibrating, review, tasks
-from consolidation.calibration import measure
+from consolidation.calibration import Band, Measured
 from consolidation.models import Operation, Plan, Policy
 from consolidation.operations import Approval, Kind
 from observations import ingest, outbox, store
@@ -204,7 +204,7 @@ def test_a_calibration_and_its_enabling_concern_every_scope(within: Scope) -> No
     """The thresholds of all change with it."""
     observe("The relay hums", within=within)
     planned()
-    measured = measure(duplicates=[True, False], cosines=[0.99, 0.1], objected=[False] * 2, identical=[False] * 2)
+    measured = Measured((Band(0.9, different=1_000),))
     row = calibrating.store(profile=HASHING, measured=measured, proposed=(0.8, 0.95), by="ann")
     assert changed() == {within.name, "team-b/quiet"}
     planned()

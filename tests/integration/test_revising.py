@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from consolidation import calibrating, revising
-from consolidation.calibration import Measured
+from consolidation.calibration import Band, Measured
 from consolidation.models import Policy, PolicyRevision
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
@@ -19,6 +19,7 @@ from tests.building import scope
 from tests.policies import stored
 
 pytestmark = pytest.mark.django_db
+ENOUGH = Measured((Band(0.9, different=1_000),))  # pairs for a calibration to hold
 
 
 def again(row: Policy, **fields: Any) -> Policy:
@@ -142,7 +143,7 @@ def test_a_threshold_that_is_no_number_is_said_once() -> None:
 
 def test_where_nothing_merges_by_key_every_threshold_is_below() -> None:
     """A calibration that found nothing safe says 1."""
-    calibrating.store(profile=HASHING, measured=Measured(()), proposed=(0.8, 1.0), by="carl")
+    calibrating.store(profile=HASHING, measured=ENOUGH, proposed=(0.8, 1.0), by="carl")
     found = revising.faults(pattern="*", values={"t_merge": 0.99}, profile=HASHING)
     assert found["t_merge"].startswith("t_merge 0.99 is below 1, the threshold measured for hashing")
     assert revising.faults(pattern="*", values={"t_merge": None}, profile=HASHING) == {}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from consolidation.calibration import (
     EDGES,
+    FEWEST,
     FLOOR,
     KEPT,
     LABELS,
@@ -227,6 +228,46 @@ def test_too_few_different_pairs_prove_nothing() -> None:
         found = measured([*pairs_at(0.9, number), *pairs_at(0.97, 100, duplicate=True)])
         assert found.at(threshold=0.95).false_merges.share == 0
         assert propose(measured=found)[1] == proposed
+
+
+def test_the_fewest_pairs_that_can_say_anything_follow_from_the_limit() -> None:
+    """Wilson's upper end of none of n is under the limit from n = 765 on, and for no smaller n."""
+    assert Rate(0, FEWEST).bound < LIMIT <= Rate(0, FEWEST - 1).bound
+    assert FEWEST == 765
+
+
+@pytest.mark.parametrize(
+    ("different", "wrong", "tells"),
+    [(0, 0, False), (20, 0, False), (764, 0, False), (764, 3, False), (765, 0, True), (765, 40, True), (200, 20, True)],
+)
+def test_pairs_tell_something_when_the_limit_is_kept_broken_or_could_have_been_shown_to_be_kept(
+    different: int, wrong: int, tells: bool
+) -> None:
+    """Few pairs without a mistake say nothing; few of which many merge wrongly say enough to stop it."""
+    found = measured([*pairs_at(0.97, wrong, objected=False), *pairs_at(0.9, different - wrong)])
+    assert found.tells is tells
+
+
+def test_mistakes_below_every_threshold_of_merging_tell_nothing() -> None:
+    found = measured([*pairs_at(0.94, 20, objected=False), *pairs_at(0.9, 100)])
+    assert found.at(threshold=0.94).false_merges.interval[0] > LIMIT
+    assert not found.tells
+
+
+@given(PAIRS)
+def test_pairs_that_tell_nothing_propose_no_threshold_of_merging(pairs: list[Pair]) -> None:
+    found = measured(pairs)
+    assert found.tells or propose(measured=found)[1] == NEVER
+
+
+def test_too_few_pairs_are_said_with_both_figures() -> None:
+    found = measured([*pairs_at(0.9, 20), *pairs_at(0.97, 5, duplicate=True)])
+    candidate, merge = propose(measured=found)
+    assert reasons(t_candidate=candidate, t_merge=merge, measured=found) == (
+        "not set: too few pairs to set thresholds.",
+        "not set: too few pairs to set thresholds: 20 different pairs from 0.8 on were seen, and 765 are needed to say "
+        "anything.",
+    )
 
 
 def test_where_no_threshold_is_safe_nothing_merges_by_key() -> None:
