@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
+import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
 from psycopg import sql
@@ -26,7 +27,7 @@ from observations.records import Status
 
 log = logging.getLogger(__name__)
 
-# Who reads, and how many rows each gets. Every read names one of these in its Use rows.
+# Who reads, and how many rows each gets. A read whose rows reach somebody names one of these in its Use rows.
 CALL_SITES: Final[Mapping[str, int]] = {
     "is_known": 2,  # is this claim in the store already
     "nearest": 3,  # what a new claim is reconciled with
@@ -35,6 +36,8 @@ CALL_SITES: Final[Mapping[str, int]] = {
 }
 LONGEST_QUERY: Final = 4_000  # characters; the rest of a longer one is not read
 _MOST: Final = 1_000  # rows of one answer
+# Rows that a claim is compared with reach nobody: such a read is no use, and never makes a source prunable (R51, I13).
+_COMPARING: Final = frozenset({"is_known", "nearest"})
 _SPARE: Final = 10  # further rows read, in case one leaves the reads meanwhile
 _POOL: Final = 4  # each way of searching hands in this many times k rows to be ranked together
 _WORDY: Final = 1_000  # rows whose share of words is known: one cut off counts as if it held none of them
@@ -101,7 +104,8 @@ def current_embedder() -> Embedder:
 def search(*, scope: Scope, query: str, k: int, call_site: str, embedder: Embedder | None = None) -> Answer:
     """The k best active rows of a scope for a query, by meaning and by words; fewer only where the scope holds fewer.
 
-    A row is found by its words at once and by its meaning once its vector is there. Writes one Use row per hit. Raises
+    A row is found by its words at once and by its meaning once its vector is there. Writes one Use row per hit, unless
+    the rows are only compared with a claim. Raises
     ValueError for an unknown call site, and nothing else.
     """
     if call_site not in CALL_SITES:
@@ -114,9 +118,25 @@ def search(*, scope: Scope, query: str, k: int, call_site: str, embedder: Embedd
     fades = _FADES.get(call_site, 0.0)
     hits = _attempt("the store", lambda: _read(scope, text, asked, k, fades))
     answer = Answer(uuid.uuid4(), hits or (), complete=None not in (asked, hits))
-    if hits:
+    if hits and call_site not in _COMPARING:
         _attempt("the count of uses", lambda: _note_uses(scope, answer, call_site))
     return answer
+
+
+def nearest(
+    *, scope: Scope, text: str, vector: np.ndarray[tuple[int], np.dtype[np.float32]] | None, profile: Profile
+) -> tuple[Hit, ...]:
+    """The active claims of a scope that a new claim is reconciled with, the nearest first; never a summary (R21, R126).
+
+    `vector` None: by words alone. Writes no Use, because nothing is handed out. Raises django.db.Error: who stores what
+    it was compared with has to know that it was not. Three queries.
+    """
+    query = clean(text)[0][:LONGEST_QUERY].strip()
+    if not query:
+        return ()
+    asked = _Asked(str(vector.tolist()), profile) if vector is not None else None
+    k = CALL_SITES["nearest"]
+    return tuple(hit for hit in _read(scope, query, asked, k + _SPARE, 0.0) if hit.trust is Trust.MEDIUM)[:k]
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def add_evidence_to(*, scope_id: int, refs: Mapping[int, Sequence[EvidenceRef]])
     fresh: dict[tuple[int, str], Evidence] = {}
     for pk, each in sorted(refs.items()):
         for ref in each:
-            row = evidence_row(locked[pk].scope_id, pk, ref, episode_id=turns.get(ref.episode))
+            row = evidence_row(Scope(pk=scope_id), pk, ref, episode_id=turns.get(ref.episode))
             if (pk, row.source_uri) not in known:
                 fresh.setdefault((pk, row.source_uri), row)
     Evidence.objects.bulk_create(fresh.values())

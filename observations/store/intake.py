@@ -57,9 +57,16 @@ def take_turns(*, run: IntakeRun, states: Mapping[int, Extraction.State]) -> Non
 
     Raises TurnsMoved unless all of them were still unread, so that the caller's transaction stores all or nothing.
     """
-    values = {"run": run.pk, "scope": run.scope_id, "ids": list(states), "states": [str(s) for s in states.values()]}
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, values)
+        cursor.execute(
+            _TAKE,
+            {
+                "run": run.pk,
+                "scope": run.scope_id,
+                "ids": list(states),
+                "states": [str(state) for state in states.values()],
+            },
+        )
         taken = cursor.fetchall()
     if len(taken) != len(states):
         raise TurnsMoved

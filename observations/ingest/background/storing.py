@@ -1,0 +1,348 @@
+"""Storing what a batch of turns came to: one short transaction that holds all of it, or nothing.
+
+Locks in the one order: the scope (shared), the run, the turns, the texts, the rows in id order. What the reconciler
+decided about is looked at again under the locks; what moved meanwhile is left alone, and its claim is added, flagged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+from django.db import transaction
+
+from observations import outbox, store
+from observations.embedding import Profile
+from observations.extraction import Proposed, Quoted
+from observations.extraction import Refused as Disbelieved
+from observations.ingest.background.weighing import Bad, Weighed, known_row, known_texts, text_key
+from observations.minhash import stored_bands
+from observations.models import Evidence, Extraction, IntakeItem, IntakeRun, Observation, Scope, UnusableAnswer
+from observations.normalise import normalised
+from observations.reconciliation import Rests, Verdict, why_it_waits
+from observations.records import Claim, EpisodeRecord, EvidenceRef, StatedBy, Status, WrittenBy
+from observations.store import Considered, Fate, Written
+
+CAUSE: Final = "intake"  # in the journal of every row that this moves
+_SAID_BY_A_PERSON: Final = 0.9  # confidence of a person's own word: over whatever is promoted (R75)
+_SAID_BY_ANOTHER: Final = 0.5
+_PEOPLE: Final = frozenset({StatedBy.USER, StatedBy.OPERATOR})
+
+
+class Because(StrEnum):
+    """Why a claim came to what it came to, where the reconciler's own verdict does not say it."""
+
+    KNOWN = "the same words are stored already"
+    AGAIN = "said again in the same turns"
+    STORED = "this claim of this turn was stored before"
+    NOT_COMPARED = "added without being compared: the reconciler did not answer"
+    MOVED = "added: what it was compared with changed meanwhile"
+    RETIRE = "whether what it denies leaves the reads is for a person to decide"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What some turns came to, ready to be stored."""
+
+    turns: Mapping[int, EpisodeRecord]
+    states: Mapping[int, Extraction.State]
+    weighed: Sequence[Weighed] = ()
+    disbelieved: Sequence[Disbelieved] = ()
+    bad: tuple[UnusableAnswer.Purpose, Bad, str] | None = None  # an unusable answer, and the model that gave it
+    profile: Profile | None = None  # of the vectors
+
+
+def store_batch(*, run: IntakeRun, scope: Scope, batch: Batch) -> Counter[str]:
+    """Store all of a batch, and count what became of its claims.
+
+    Raises store.TurnsMoved or store.RunTakenOver when another run was faster, and django.db.Error; then nothing of it
+    is stored.
+    """
+    with transaction.atomic():
+        now = store.lock_scope(scope_id=scope.pk, cause=CAUSE)
+        store.hold_run(run=run)
+        store.take_turns(run=run, states=batch.states)
+        if batch.bad is not None:
+            purpose, bad, model = batch.bad
+            store.add_unusable(
+                run=run,
+                purpose=purpose,
+                episodes=sorted(batch.states),
+                reply=bad.reply,
+                reason=bad.reason,
+                model=model,
+                prompt_version=bad.prompt_version,
+            )
+        return _Storing(run=run, scope=scope, batch=batch, now=now).settle()
+
+
+# --- deciding under the locks ----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Act:
+    """What is done for one claim."""
+
+    weighed: Weighed
+    verdict: IntakeItem.Verdict
+    counted: str  # the figure it counts under
+    reason: str = ""
+    target: int | None = None
+    settled: bool = False  # the new row was reconciled; else it is flagged for the planner
+    supersedes: bool = False
+    union: bool = False
+    review: str = ""  # the outbox task that asks a person
+    observation: int | None = None  # the row that holds the claim, once it is known
+
+
+@dataclass(slots=True)
+class _Storing:
+    """One batch inside its transaction."""
+
+    run: IntakeRun
+    scope: Scope
+    batch: Batch
+    now: datetime
+    stored: list[Observation] = field(default_factory=list)  # active rows with the text of a claim
+    rows: Mapping[int, Observation] = field(default_factory=dict)  # locked
+    rests: Mapping[int, list[Rests]] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)  # rows that this batch supersedes
+
+    def settle(self) -> Counter[str]:
+        """Decide, write, and keep what became of each claim."""
+        self.look()
+        acts = [self.act(each) for each in self.batch.weighed]
+        self.write(acts)
+        self.keep(acts)
+        figures = Counter(act.counted for act in acts)
+        figures["known"] += sum(len(act.weighed.claims) - 1 for act in acts)
+        figures["refused"] += len(self.batch.disbelieved)
+        figures["flagged"] += sum(act.verdict != IntakeItem.Verdict.NOOP and not act.settled for act in acts)
+        return figures
+
+    def look(self) -> None:
+        """Read again, locked, whatever a claim may be added to or take the place of. Up to four queries."""
+        weighed = self.batch.weighed
+        keys = [text_key(each) for each in weighed]
+        store.lock_texts(scope_id=self.scope.pk, text_keys=keys)
+        self.stored = known_texts(scope=self.scope, text_keys=keys)
+        targets = {each.decision.target for each in weighed if each.decision and each.decision.target is not None}
+        wanted = targets | {row.pk for row in self.stored}
+        if wanted:
+            self.rows = store.lock_rows(scope_id=self.scope.pk, ids=wanted)
+        if targets:
+            self.rests = _rests_of(self.scope, targets)
+
+    def act(self, weighed: Weighed) -> _Act:
+        """What is done for one claim; see Because and Waits for what is not."""
+        current = [row for row in self.stored if self.is_current(row.pk)]
+        if (known := known_row(weighed, current)) is not None:
+            return _Act(weighed, IntakeItem.Verdict.NOOP, "known", Because.KNOWN, target=known, observation=known)
+        decision = weighed.decision
+        if decision is None:
+            return _Act(weighed, IntakeItem.Verdict.ADD, "added", Because.NOT_COMPARED)
+        if decision.refusal is not None:
+            return _Act(weighed, IntakeItem.Verdict.REFUSED, "added", f"added; {decision.refused}")
+        if decision.target is None:
+            return _Act(weighed, IntakeItem.Verdict.ADD, "added", settled=True)
+        if not self.is_current(decision.target, version=weighed.versions.get(decision.target)):
+            reason = f"{Because.MOVED} (obs_{decision.target})"
+            return _Act(weighed, IntakeItem.Verdict.ADD, "added", reason, target=decision.target)
+        return self.touch(weighed, decision.verdict, decision.target, replaces=decision.replaces)
+
+    def touch(self, weighed: Weighed, verdict: Verdict, target: int, *, replaces: bool) -> _Act:
+        """What is done where a claim concerns a stored row that is as it was when the reconciler saw it."""
+        if verdict is Verdict.NOOP:
+            return _Act(weighed, IntakeItem.Verdict.NOOP, "known", target=target, observation=target)
+        if verdict is Verdict.DELETE and not replaces:
+            review = _Act(weighed, IntakeItem.Verdict.REVIEW, "review", Because.RETIRE, target=target)
+            review.review = "review_retire"
+            return review
+        waits = why_it_waits(
+            stated_by=StatedBy(self.rows[target].stated_by),
+            written_by=WrittenBy(self.rows[target].written_by),
+            rests_on=self.rests.get(target, []),
+            claimed_by=weighed.claim.stated_by,
+            quoted_from=[Rests.on(self.batch.turns[each.episode]) for each in _quoted(weighed)],
+        )
+        if waits is not None:
+            review = _Act(weighed, IntakeItem.Verdict.REVIEW, "review", waits, target=target)
+            review.review = "review_conflict"
+            return review
+        self.gone.add(target)
+        union = verdict is Verdict.UPDATE
+        done = _Act(weighed, IntakeItem.Verdict(verdict.lower()), "updated" if union else "replaced", target=target)
+        done.settled, done.supersedes, done.union = True, True, union
+        return done
+
+    def is_current(self, pk: int, *, version: int | None = None) -> bool:
+        """Whether a locked row is in the reads, and at this version if one is given."""
+        row = self.rows.get(pk)
+        if row is None or row.status != Status.ACTIVE or pk in self.gone:
+            return False
+        return version is None or row.version == version
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def write(self, acts: Sequence[_Act]) -> None:
+        """Evidence first, while its rows are current; then new rows in the order of the turns, each before it
+        supersedes; then their vectors.
+        """
+        refs: dict[int, list[EvidenceRef]] = {}
+        for act in acts:
+            if act.observation is not None:
+                refs.setdefault(act.observation, []).extend(self.evidence(act.weighed))
+        if refs:
+            store.add_evidence_to(scope_id=self.scope.pk, refs=refs)
+        fresh = [act for act in acts if act.observation is None]
+        for supersedes, group in groupby(fresh, key=lambda act: act.supersedes):
+            for act, written in self.replaced(group) if supersedes else self.added(list(group)):
+                act.observation = written.id
+                if written.fate == Fate.KNOWN:
+                    act.reason = act.reason or Because.STORED
+        self.put_vectors(fresh)
+
+    def added(self, acts: Sequence[_Act]) -> Iterator[tuple[_Act, Written]]:
+        claims = [self.claim(act.weighed) for act in acts]
+        written = store.add_observations(
+            scope=self.scope,
+            claims=claims,
+            written_by=WrittenBy.BACKGROUND,
+            reconciled=[act.settled for act in acts],
+        )
+        return zip(acts, written, strict=True)
+
+    def replaced(self, acts: Iterator[_Act]) -> Iterator[tuple[_Act, Written]]:
+        for act in acts:
+            assert act.target is not None
+            written = store.replace(
+                scope=self.scope,
+                old_id=act.target,
+                claim=self.claim(act.weighed),
+                written_by=WrittenBy.BACKGROUND,
+                union=act.union,
+                reconciled=True,
+                cause=CAUSE,
+            )
+            yield act, written
+
+    def claim(self, weighed: Weighed) -> Claim:
+        """A claim as it is stored: said when it was first said, and never later than now."""
+        leader = weighed.claim
+        return Claim(
+            text=leader.text,
+            subject=leader.subject,
+            predicate=leader.predicate,
+            object=leader.object,
+            confidence=_SAID_BY_A_PERSON if leader.stated_by in _PEOPLE else _SAID_BY_ANOTHER,
+            stated_by=leader.stated_by,
+            kind=leader.kind,
+            created_at=min(self.now, *(each.happened_at for each in weighed.claims)),
+            valid_from=leader.valid_from,
+            evidence=tuple(self.evidence(weighed)),
+        )
+
+    def evidence(self, weighed: Weighed) -> Iterator[EvidenceRef]:
+        """The turns a claim is quoted from, each with its words; two turns of one source are one piece."""
+        refs: dict[str, EvidenceRef] = {}
+        for quoted in _quoted(weighed):
+            turn = self.batch.turns[quoted.episode]
+            ref = EvidenceRef(
+                source_uri=turn.source_uri,
+                root_source=turn.root_source,
+                quote=turn.text[quoted.start : quoted.end],
+                quote_start=quoted.start,
+                episode=turn.external_id,
+            )
+            refs.setdefault(ref.source_uri, ref)
+        yield from refs.values()
+
+    def put_vectors(self, acts: Sequence[_Act]) -> None:
+        """Store the vectors that the claims were compared by, so that the next batch finds them by meaning at once."""
+        found = {act.observation: act.weighed for act in acts if act.observation is not None}
+        rows = [(pk, each, each.vector) for pk, each in sorted(found.items()) if each.vector is not None]
+        if rows and self.batch.profile is not None:
+            store.put_embeddings(
+                profile=self.batch.profile,
+                rows=[(self.scope.pk, pk) for pk, *_ in rows],
+                vectors=np.stack([vector for *_, vector in rows]),
+                bands=stored_bands([normalised(each.text) for _, each, _ in rows]),
+            )
+
+    # --- what became of it -------------------------------------------------------------------------------------------
+
+    def keep(self, acts: Sequence[_Act]) -> None:
+        """A row for every claim, and what asks a person."""
+        considered = [_considered(act, claim, first=not place) for act, place, claim in _claims(acts)]
+        considered += [
+            Considered(
+                verdict=IntakeItem.Verdict.REFUSED,
+                episode=each.episode,
+                text=each.text,
+                quote=each.quote,
+                reason=each.reason,
+            )
+            for each in self.batch.disbelieved
+        ]
+        if not considered:
+            return
+        ids = store.add_items(run=self.run, considered=considered)
+        for (act, place, _), item in zip(_claims(acts), ids, strict=False):
+            if act.review and not place:
+                self.ask(act, item)
+
+    def ask(self, act: _Act, item: int) -> None:
+        """Ask a person, in this transaction; whoever reviews makes an operation of it."""
+        assert act.target is not None
+        assert act.observation is not None
+        if act.review == "review_retire":
+            payload: dict[str, int | str | Sequence[int]] = {"observations": [act.target]}
+        else:
+            payload = {"old": act.target, "new": act.observation}
+        payload |= {"item": item, "why": act.reason, "by": CAUSE}
+        outbox.enqueue(task=act.review, scope_id=self.scope.pk, key=f"{CAUSE} {item}", payload=payload)
+
+
+def _claims(acts: Sequence[_Act]) -> Iterator[tuple[_Act, int, Proposed]]:
+    """Every claim that the turns made, with its place among those that say the same."""
+    for act in acts:
+        for place, claim in enumerate(act.weighed.claims):
+            yield act, place, claim
+
+
+def _considered(act: _Act, claim: Proposed, *, first: bool) -> Considered:
+    decision = act.weighed.decision
+    return Considered(
+        verdict=act.verdict if first else IntakeItem.Verdict.NOOP,
+        episode=claim.episode,
+        text=claim.text,
+        quote=claim.quote,
+        reason=act.reason if first else Because.AGAIN,
+        said=decision.said if decision and first else "",
+        offered=tuple(near.id for near in act.weighed.near) if first else (),
+        target=act.target if first else act.observation,
+        observation=act.observation,
+    )
+
+
+def _quoted(weighed: Weighed) -> Iterator[Quoted]:
+    for claim in weighed.claims:
+        yield from claim.evidence
+
+
+def _rests_of(scope: Scope, targets: set[int]) -> dict[int, list[Rests]]:
+    """What some rows rest on, as far as it is turns. One query."""
+    found: dict[int, list[Rests]] = {}
+    rows = Evidence.objects.filter(scope=scope, observation__in=targets).select_related("episode").order_by("pk")
+    for row in rows:
+        rests = (
+            Rests.on(row.episode.record()) if row.episode is not None and row.episode.text is not None else Rests(None)
+        )
+        found.setdefault(row.observation_id, []).append(rests)
+    return found

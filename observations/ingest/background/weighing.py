@@ -1,0 +1,212 @@
+"""Claims beside what is stored: the same claim folded into one, the nearest rows found, and the reconciler asked once.
+
+Nothing is written here, and no transaction is open: a model and an embedder take their time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from observations import reconciliation, retrieval
+from observations.embedding import Embedder
+from observations.extraction import Proposed
+from observations.llm import Completer, ModelFailed, Unusable
+from observations.models import Observation, Scope
+from observations.normalise import clean, key64, key_part, normalised
+from observations.reconciliation import Decision, Near, Proposal
+
+log = logging.getLogger(__name__)
+
+Vector: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float32]]"
+Key: TypeAlias = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class Weighed:
+    """One claim, however often the turns say it, with what it was compared with and what was decided."""
+
+    claims: list[Proposed]  # the one that is stored first
+    vector: Vector | None = None
+    near: tuple[Near, ...] = ()
+    versions: dict[int, int] = field(default_factory=dict)  # of the rows it was compared with, as they were offered
+    decision: Decision | None = None  # None: nobody compared it with what is stored
+
+    @property
+    def claim(self) -> Proposed:
+        """The claim that is stored."""
+        return self.claims[0]
+
+    @property
+    def text(self) -> str:
+        """Its text as it is stored."""
+        return clean(self.claim.text)[0]
+
+    @property
+    def key(self) -> Key:
+        """Its key as keys are compared."""
+        return key_part(self.claim.subject), key_part(self.claim.predicate), key_part(self.claim.object)
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """An answer that could not be used, as it came."""
+
+    reply: str
+    reason: str
+    prompt_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """The claims of a batch, weighed; and why the reconciler did not decide about them, when it did not."""
+
+    weighed: list[Weighed]
+    failed: ModelFailed | None = None
+    bad: Bad | None = None
+
+
+def weigh(*, scope: Scope, claims: Sequence[Proposed], completer: Completer, embedder: Embedder) -> Weighing:
+    """Compare the claims of one batch with the active rows of their scope, by one question at most (R124, R126).
+
+    What is stored already in the same words is not asked about: no model can lose it (C4). An embedder that fails
+    leaves the words to compare by. Raises django.db.Error: a claim that could not be compared is not stored as if it
+    had been.
+    """
+    weighed = fold(claims)
+    stored = known_texts(scope=scope, text_keys=[text_key(each) for each in weighed])
+    fresh = [each for each in weighed if known_row(each, stored) is None]
+    vectors = _embedded(embedder, [each.text for each in fresh])
+    for each, vector in zip(fresh, vectors, strict=True):
+        each.vector = vector
+        each.decision = Decision() if vector is not None else None  # with nothing near there is nothing to decide
+    _find_near(scope, fresh, embedder)
+    asked = [each for each in fresh if each.near]
+    failed, bad = _decide(scope, asked, completer)
+    return Weighing(weighed, failed=failed, bad=bad)
+
+
+# --- the same claim --------------------------------------------------------------------------------------------------
+
+
+def fold(claims: Iterable[Proposed]) -> list[Weighed]:
+    """The claims of a batch with the same normalised text and no part of their keys different, as one each.
+
+    The highest origin among them leads: what the user said is the user's word, whoever said it as well.
+    """
+    folded: list[Weighed] = []
+    by_text: dict[str, list[Weighed]] = {}
+    for claim in claims:
+        one = Weighed([claim])
+        alike = by_text.setdefault(normalised(one.text), [])
+        for other in alike:
+            if same_key(other.key, one.key):
+                other.claims.append(claim)
+                other.claims.sort(key=lambda each: -each.stated_by.rank)  # stable: the first of them leads
+                break
+        else:
+            alike.append(one)
+            folded.append(one)
+    return folded
+
+
+def same_key(one: Key, other: Key) -> bool:
+    """Whether each part of two keys is equal, or absent on one side."""
+    return all(not mine or not theirs or mine == theirs for mine, theirs in zip(one, other, strict=True))
+
+
+def text_key(weighed: Weighed) -> int:
+    """The hash by which a stored row of the same normalised text is found."""
+    return key64(normalised(weighed.text))
+
+
+def known_texts(*, scope: Scope, text_keys: Sequence[int]) -> list[Observation]:
+    """The active rows of a scope with one of these normalised texts, the oldest first. One query, or none."""
+    if not text_keys:
+        return []
+    rows = Observation.objects.active().in_scope(scope).filter(text_key__in=text_keys).order_by("pk")
+    return list(rows.only("text", "text_key", "subject", "predicate", "object", "scope_id"))
+
+
+def known_row(weighed: Weighed, rows: Iterable[Observation]) -> int | None:
+    """The row that says the very same, or None: its text is compared, as a hash may be another text's too."""
+    text = normalised(weighed.text)
+    for row in rows:
+        theirs = (key_part(row.subject), key_part(row.predicate), key_part(row.object))
+        if normalised(row.text or "") == text and same_key(theirs, weighed.key):
+            return row.pk
+    return None
+
+
+# --- the nearest -----------------------------------------------------------------------------------------------------
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
+    """The vectors of some texts, all or none of them."""
+    if not texts:
+        return []
+    try:
+        return list(embedder.embed(list(texts)))
+    except Exception as error:  # whatever an embedder raises: the words are still there to compare by
+        log.warning("intake: the embedder failed (%s); claims are compared by their words", type(error).__name__)
+        return [None] * len(texts)
+
+
+def _find_near(scope: Scope, fresh: Sequence[Weighed], embedder: Embedder) -> None:
+    """Give each claim the rows nearest to it, as they are now."""
+    hits = [
+        [hit.id for hit in retrieval.nearest(scope=scope, text=each.text, vector=each.vector, profile=embedder.profile)]
+        for each in fresh
+    ]
+    rows = Observation.objects.active().in_scope(scope).in_bulk({pk for found in hits for pk in found})
+    for each, found in zip(fresh, hits, strict=True):
+        offered = [rows[pk] for pk in found if pk in rows]
+        offered = [row for row in offered if len(row.text or "") <= reconciliation.LONGEST_TEXT]
+        each.near = tuple(_near(row) for row in offered)
+        each.versions = {row.pk: row.version for row in offered}
+
+
+def _near(row: Observation) -> Near:
+    return Near(row.pk, row.text or "", row.created_at, row.subject, row.predicate, row.object)
+
+
+# --- the decisions ---------------------------------------------------------------------------------------------------
+
+
+def _decide(scope: Scope, asked: Sequence[Weighed], completer: Completer) -> tuple[ModelFailed | None, Bad | None]:
+    """Ask what becomes of claims that have something near them; where no answer can be used nothing is decided."""
+    failed: ModelFailed | None = None
+    bad: Bad | None = None
+    for start in range(0, len(asked), reconciliation.MAX_PROPOSALS):
+        part = asked[start : start + reconciliation.MAX_PROPOSALS]
+        proposals = [_proposal(each) for each in part]
+        request = reconciliation.request(proposals=proposals, scope_id=scope.pk)
+        reply = ""
+        decisions: Sequence[Decision | None] = [None] * len(part)
+        try:
+            answer = completer.complete(request)
+            reply = answer.text
+            decisions = reconciliation.read(reply=answer, proposals=proposals).decisions
+        except Unusable as unusable:
+            failed, bad = unusable, Bad(reply, str(unusable), request.prompt_version)
+        except ModelFailed as failure:
+            failed = failure
+        for each, decision in zip(part, decisions, strict=True):
+            each.decision = decision
+    return failed, bad
+
+
+def _proposal(weighed: Weighed) -> Proposal:
+    claim = weighed.claim
+    return Proposal(
+        text=weighed.text,
+        said=claim.happened_at,
+        near=weighed.near,
+        subject=claim.subject,
+        predicate=claim.predicate,
+        object=claim.object,
+    )
