@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 
 class Status(StrEnum):
@@ -155,6 +156,15 @@ class Kept:
     cleaned: bool = False  # a character no database can hold was replaced (C1)
     replaced: int | None = None  # the row that this one supersedes
     external_id: str = ""
+
+
+PROGRAM: Final = "token:"  # how the name of a program begins; what follows is its token's key id
+PIPELINE: Final = "intake"  # the name of the background pipeline
+
+
+def is_program(name: str) -> bool:
+    """Whether a name is a program's or the pipeline's; any other is a person's."""
+    return name.startswith(PROGRAM) or name == PIPELINE
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,15 @@ from observations.store.adding import (
     adopt_lineage,
     replace,
 )
+from observations.store.core import (
+    add_core,
+    drop_residue,
+    edit_core,
+    erase_core,
+    hold_residue,
+    lock_core,
+    set_core,
+)
 from observations.store.drafting import content_hash
 from observations.store.intake import (
     MAX_READINGS,
@@ -66,6 +75,7 @@ __all__ = [
     "ScopeNameRefused",
     "TurnsMoved",
     "Written",
+    "add_core",
     "add_episodes",
     "add_evidence",
     "add_evidence_to",
@@ -78,10 +88,15 @@ __all__ = [
     "content_hash",
     "copy_evidence",
     "copy_key",
+    "drop_residue",
+    "edit_core",
     "erase",
+    "erase_core",
+    "hold_residue",
     "hold_run",
     "hold_scope",
     "key64",
+    "lock_core",
     "lock_episodes",
     "lock_rows",
     "lock_scope",
@@ -94,6 +109,7 @@ __all__ = [
     "release_scope",
     "replace",
     "restore",
+    "set_core",
     "set_validity",
     "take_turns",
     "withdraw_key",

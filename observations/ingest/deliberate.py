@@ -1,0 +1,230 @@
+"""Deliberate writes: an agent or a person says what is to be kept (R119, R120).
+
+The caller's words are kept as they are. What is stored in the same words is acknowledged and gains evidence; nothing is
+taken for the same because it is near. Who compared a claim with memory settled it: a person does by writing, a program
+does not, so the planner still looks at what programs wrote (reconciled_at stays empty).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from django.db import DatabaseError, IntegrityError, OperationalError, transaction
+
+from observations import store
+from observations.ingest.checking import Checked, check_claims
+from observations.models import Event, Evidence, Observation, Scope
+from observations.normalise import key_part, normalised, witness
+from observations.records import Action, Claim, EvidenceRef, Kept, StatedBy, Status, WrittenBy, is_program
+from observations.store import Fate
+
+
+def remember(*, scope: Scope, claim: Claim, by: str, speaks_for_user: bool = False) -> Kept:
+    """Keep one claim in the caller's words. See `store_facts`."""
+    return store_facts(scope=scope, claims=[claim], by=by, speaks_for_user=speaks_for_user)[0]
+
+
+def store_facts(*, scope: Scope, claims: Sequence[Claim], by: str, speaks_for_user: bool = False) -> list[Kept]:
+    """Keep claims, one answer each, in order; a refused one does not sink the others (C1).
+
+    A claim that is stored and current in the same normalised words, its key equal or absent, is KNOWN: that row gains
+    the evidence, or gives way to the claim where the claim is a person's word and the row is not. A program's word for
+    the user is believed with `speaks_for_user`, or with a quote of a stored turn of the user; otherwise it is recorded
+    as the agent's and the reason says so. A constant number of queries; one transaction. Raises
+    django.db.DatabaseError only when the database cannot be used.
+    """
+    checked = check_claims(scope=scope, claims=claims, by=by, speaks_for_user=speaks_for_user)
+    kept = iter(_stored(scope, [item for item in checked if not item.refused], by))
+    return [refusal(item) if item.refused else next(kept) for item in checked]
+
+
+def refusal(item: Checked, reason: str = "") -> Kept:
+    """The answer to a claim that is not kept. Nothing of its text is in it."""
+    return Kept(Action.REFUSED, None, "", 0, reason=reason or item.reason, external_id=item.claim.external_id)
+
+
+def _stored(scope: Scope, items: Sequence[Checked], by: str) -> list[Kept]:
+    """Keep all in one transaction; where the database refuses one, in ever smaller ones."""
+    if not items:
+        return []
+    for again in (True, False):  # once more: another writer may have added the same id, or moved a row, just now
+        try:
+            with transaction.atomic():
+                return keep(scope=scope, items=items, by=by)
+        except Observation.DoesNotExist:
+            if not again:
+                raise
+        except DatabaseError as error:
+            state = str(getattr(error.__cause__, "sqlstate", None) or "")
+            if isinstance(error, OperationalError) and not state.startswith("40"):
+                raise
+            if not (again and (isinstance(error, IntegrityError) or state.startswith("40"))):
+                break
+    if len(items) == 1:
+        return [refusal(items[0], f"the database refuses the claim (SQLSTATE {state or 'unknown'})")]
+    middle = len(items) // 2
+    return [*_stored(scope, items[:middle], by), *_stored(scope, items[middle:], by)]
+
+
+# --- keeping, inside the transaction ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Place:
+    """A row that claims of this call are kept in: one that is there, or one to be written for the first of them."""
+
+    key: tuple[str, str, str]
+    normalised: str
+    period: tuple[object, object]
+    row: Observation | None = None
+    id: int = 0
+    fresh: Checked | None = None
+    refs: list[EvidenceRef] = field(default_factory=list)  # what a row that is there gains
+    external_id: str = ""
+    refused: str = ""
+    gave_way: int | None = None  # the row in whose place it was written
+    first: bool = True  # the claim that it was written for is still to be answered
+
+    def holds(self, item: Checked) -> bool:
+        """Whether a claim is this row's, within the same time where the claim names one."""
+        period = (item.claim.valid_from, item.claim.valid_to)
+        return item.says_the_same(self.normalised, self.key) and period in ((None, None), self.period)
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether the claim to be written takes the place of a row that says the same on less authority."""
+        return self.row is not None and self.fresh is not None
+
+
+def keep(*, scope: Scope, items: Sequence[Checked], by: str) -> list[Kept]:
+    """Keep checked claims within the caller's transaction. See `store_facts`."""
+    store.lock_scope(scope_id=scope.pk, cause=f"remember by {by}")
+    store.lock_texts(scope_id=scope.pk, text_keys=[item.text_key for item in items])
+    places = _current(scope, items)
+    mine = [_placed(item, places.setdefault(item.text_key, [])) for item in items]
+    fresh = [place for places_ in places.values() for place in places_ if place.fresh is not None]
+    _write(scope, fresh, by)
+    _support(scope, [place for places_ in places.values() for place in places_], by)
+    for place in fresh:
+        if place.gives_way and not place.refused:
+            _give_way(scope, place, by)
+    counts = evidence_of(scope=scope, ids=[place.id for place in mine if not place.refused])
+    return [_answer(item, place, counts) for item, place in zip(items, mine, strict=True)]
+
+
+def _current(scope: Scope, items: Sequence[Checked]) -> dict[int, list[_Place]]:
+    """The current rows that may say the same, by the hash of their text. One query."""
+    places: dict[int, list[_Place]] = {}
+    keys = {item.text_key for item in items}
+    for row in Observation.objects.active().in_scope(scope).filter(text_key__in=keys).order_by("pk"):
+        key = (key_part(row.subject), key_part(row.predicate), key_part(row.object))
+        period = (row.valid_from, row.valid_to)
+        place = _Place(key, normalised(row.text or ""), period, row=row, id=row.pk, external_id=row.external_id)
+        places.setdefault(row.text_key, []).append(place)
+    return places
+
+
+def _placed(item: Checked, places: list[_Place]) -> _Place:
+    """The place of a claim: a row that says the same, or a new one."""
+    for place in places:
+        if place.holds(item):
+            if place.fresh is None and place.row is not None and _outranks(item, place.row):
+                place.fresh = item
+            elif place.fresh is None:
+                place.refs += item.claim.evidence
+            else:
+                _join(place, item)
+            return place
+    claim = item.claim
+    place = _Place(item.key, item.normalised, (claim.valid_from, claim.valid_to), fresh=item)
+    places.append(place)
+    return place
+
+
+def _outranks(item: Checked, row: Observation) -> bool:
+    """Whether a person's own word meets a row that has it from somebody less trusted (R47 protects it only then)."""
+    origin, theirs = item.claim.stated_by, StatedBy(row.stated_by)
+    return origin in (StatedBy.USER, StatedBy.OPERATOR) and origin.rank > theirs.rank and not item.claim.external_id
+
+
+def _join(place: _Place, item: Checked) -> None:
+    """The same claim twice in one call is one row that rests on both."""
+    assert place.fresh is not None
+    together = {ref.source_uri: ref for ref in (*item.claim.evidence, *place.fresh.claim.evidence)}
+    place.fresh = replace(place.fresh, claim=replace(place.fresh.claim, evidence=tuple(together.values())))
+
+
+def _write(scope: Scope, fresh: Sequence[_Place], by: str) -> None:
+    """Write the new rows. An id made here is of no content, so that what was retired can be said again."""
+    claims = []
+    for place in fresh:
+        assert place.fresh is not None
+        claim = place.fresh.claim
+        claims.append(claim if claim.external_id else replace(claim, external_id=f"obs:{uuid.uuid4().hex}"))
+    if not claims:
+        return
+    settled = [not is_program(by)] * len(claims)
+    written = store.add_observations(scope=scope, claims=claims, written_by=WrittenBy.DELIBERATE, reconciled=settled)
+    taken = [row.id for row in written if row.fate is Fate.KNOWN and row.id is not None]
+    standing = dict(Observation.objects.in_scope(scope).filter(pk__in=taken).values_list("pk", "status"))
+    for place, claim, row in zip(fresh, claims, written, strict=True):
+        place.id, place.refused, place.external_id = row.id or 0, row.reason, claim.external_id
+        if row.fate is Fate.KNOWN and row.id is not None:
+            place.first = False
+            status = standing[row.id]
+            if status != Status.ACTIVE:
+                place.refused = f"this id is already there and {status}: a new claim has a new id"
+    added = [row.id for row in written if row.fate is Fate.ADDED]
+    note(scope=scope, action="remembered", ids=[pk for pk in added if pk is not None], by=by)
+
+
+def _support(scope: Scope, places: Sequence[_Place], by: str) -> None:
+    """Let the rows that were there rest on what the claims brought."""
+    refs = {place.id: place.refs for place in places if place.row is not None and place.refs}
+    if refs:
+        gained = store.add_evidence_to(scope_id=scope.pk, refs=refs)
+        note(scope=scope, action="supported", ids=sorted(gained), by=by)
+
+
+def _give_way(scope: Scope, place: _Place, by: str) -> None:
+    assert place.row is not None
+    store.copy_evidence(scope_id=scope.pk, into=place.id, sources=[place.row.pk])
+    store.lock_scope(scope_id=scope.pk, cause=f"said by a person, written by {by}")
+    store.move(scope_id=scope.pk, ids=[place.row.pk], to=Status.SUPERSEDED, successor=place.id)
+    place.gave_way = place.row.pk
+
+
+def _answer(item: Checked, place: _Place, counts: dict[int, int]) -> Kept:
+    if place.refused:
+        return refusal(item, place.refused)
+    added = place.fresh is not None and place.first
+    place.first = place.first and not added
+    new = Action.UPDATED if place.gave_way else Action.ADDED
+    return Kept(
+        action=new if added else Action.KNOWN,
+        id=place.id,
+        text=place.fresh.text if place.fresh is not None else (place.row.text or "" if place.row else ""),
+        evidence=counts.get(place.id, 0),
+        reason=item.reason,
+        cleaned=item.cleaned,
+        replaced=place.gave_way if added else None,
+        external_id=place.external_id,
+    )
+
+
+def note(*, scope: Scope, action: str, ids: Sequence[int], by: str) -> None:
+    """One event per row, in one query: who said it is read from here."""
+    Event.objects.bulk_create(
+        Event(scope=scope, action=action, actor=by[:150], subject=f"obs_{pk}", detail={}) for pk in ids
+    )
+
+
+def evidence_of(*, scope: Scope, ids: Sequence[int]) -> dict[int, int]:
+    """How many distinct witnesses each row rests on, by id (R95). One query, or none."""
+    roots: dict[int, set[str]] = {}
+    rows = Evidence.objects.filter(scope=scope, observation_id__in=ids).values_list("observation_id", "root_source")
+    for pk, root in rows if ids else ():
+        roots.setdefault(pk, set()).add(witness(root))
+    return {pk: len(found) for pk, found in roots.items()}
