@@ -10,13 +10,13 @@ from django.apps import AppConfig, apps
 
 VIEWS: Final = (
     *(f"observations.view_{model}" for model in ("scope", "episode", "observation", "event", "outbox", "tombstone")),
-    "observations.view_modelcall",
+    *(f"observations.view_{model}" for model in ("modelcall", "intake", "intakerun", "corememory", "residue", "token")),
     *(f"consolidation.view_{model}" for model in ("plan", "operation", "pause", "policy", "verdict", "calibration")),
     *(f"consolidation.view_{model}" for model in ("alias", "cardinality")),
 )
-REVIEWS: Final = ("consolidation.review_operation",)
+REVIEWS: Final = ("consolidation.review_operation", "observations.edit_core")
 OPERATES: Final = (
-    *("consolidation.apply_operation", "consolidation.make_plan", "consolidation.pause"),
+    *("consolidation.apply_operation", "consolidation.make_plan", "consolidation.pause", "observations.run_intake"),
     *("django_celery_beat.view_periodictask", "django_celery_beat.change_periodictask"),
     *(
         f"django_celery_beat.{what}_{model}"
@@ -24,7 +24,10 @@ OPERATES: Final = (
         for what in ("view", "add")
     ),
 )
-STEERS: Final = ("consolidation.add_policy", "consolidation.change_policy", "consolidation.enable_calibration")
+STEERS: Final = (
+    *("consolidation.add_policy", "consolidation.change_policy", "consolidation.enable_calibration"),
+    *("observations.set_intake", "observations.make_token", "observations.set_core", "observations.edit_core"),
+)
 GROUPS: Final = {
     "Viewer": VIEWS,
     "Reviewer": (*VIEWS, *REVIEWS),

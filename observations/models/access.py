@@ -40,6 +40,7 @@ class Token(models.Model):
     objects = TokenQuerySet.as_manager()
 
     class Meta:
+        permissions = [("make_token", "Can make and revoke tokens")]
         constraints = [
             CheckConstraint(
                 name="token_may_something", condition=Q(may_read=True) | Q(may_write=True) | Q(may_propose=True)

@@ -25,6 +25,10 @@ class CoreMemory(models.Model):
 
     class Meta:
         verbose_name_plural = "core memory"
+        permissions = [
+            ("edit_core", "Can edit core memory"),
+            ("set_core", "Can make core memory and set its limits"),
+        ]
         ordering = ["label"]
         constraints = [
             UniqueConstraint(name="core_memory_label", fields=["scope", "label"]),

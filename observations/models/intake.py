@@ -23,6 +23,10 @@ class Intake(models.Model):
 
     class Meta:
         verbose_name_plural = "intake"
+        permissions = [
+            ("set_intake", "Can set whether turns are read in the background"),
+            ("run_intake", "Can have the turns that wait read now"),
+        ]
         constraints = [
             CheckConstraint(name="intake_every_turns", condition=Q(every_turns__gte=1, every_turns__lte=1000))
         ]
