@@ -2,40 +2,252 @@
 
 from __future__ import annotations
 
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from django.db import DatabaseError, InterfaceError, connection
+
+from observations import ingest, prompting, retrieval
 from observations.calls import schemas
-from observations.records import Caller
+from observations.calls.rights import CallRefused, Code, Right, check, find_scope, known_scope, refusals
+from observations.ingest import background
+from observations.models import Event, Evidence, Observation, Scope, Transition
+from observations.records import Caller, MemoryKind, StatedBy, Status
+
+log = logging.getLogger(__name__)
+
+LONGEST_CHAIN: Final = 500  # rows of one history
+_WROTE: Final = ("remembered", "corrected")  # events that say who wrote a row
 
 
 def get_observation(*, caller: Caller, asked: schemas.OneObservation) -> schemas.Observation:
-    """One current row with its evidence."""
-    raise NotImplementedError
-
-
-def history_of_observation(*, caller: Caller, asked: schemas.OneObservation) -> schemas.History:
-    """How a row came to be and what became of it: who, when and why."""
-    raise NotImplementedError
+    """One current row with its evidence. What left the reads is found by its history."""
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    with refusals():
+        scope = known_scope(asked.scope)
+        row = Observation.objects.active().in_scope(scope).filter(pk=asked.id).first()
+        if row is None:
+            raise CallRefused(Code.NOT_FOUND, f"obs_{asked.id} is not current in this scope: ask for its history.")
+        refs = list(Evidence.objects.filter(scope=scope, observation=row).order_by("pk"))
+        sources = ingest.evidence_of(scope=scope, ids=[row.pk])
+    evidence = [
+        schemas.EvidenceOut(
+            source_uri=ref.source_uri, root_source=ref.root_source, quote=ref.quote or "", episode=ref.episode_id
+        )
+        for ref in refs
+    ]
+    return _observation(row, sources).model_copy(update={"evidence": evidence})
 
 
 def list_observations(*, caller: Caller, asked: schemas.ListObservations) -> schemas.Page:
-    """Current rows, newest first, page by page."""
-    raise NotImplementedError
+    """Current rows, newest first, page by page; rows that are written meanwhile do not move the pages."""
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    before = after_cursor(asked.cursor, prefix="obs")
+    try:
+        scope = find_scope(asked.scope)
+        if scope is None:
+            return schemas.Page(observations=[])
+        rows = Observation.objects.active().in_scope(scope).order_by("-pk")
+        found = list((rows if before is None else rows.filter(pk__lt=before))[: asked.limit + 1])
+        sources = ingest.evidence_of(scope=scope, ids=[row.pk for row in found])
+    except (DatabaseError, InterfaceError) as error:
+        dead("list_observations", error)
+        return schemas.Page(observations=[], complete=False)
+    shown = found[: asked.limit]
+    more = f"obs_{shown[-1].pk}" if len(found) > asked.limit else ""
+    return schemas.Page(observations=[_observation(row, sources) for row in shown], next=more)
 
 
 def search(*, caller: Caller, asked: schemas.Search) -> schemas.Found:
-    """Current rows by meaning and by words."""
-    raise NotImplementedError
+    """Current rows by meaning and by words, best first."""
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    return _found(asked.scope, asked.query, asked.k, "search")
 
 
 def known(*, caller: Caller, asked: schemas.Known) -> schemas.Found:
-    """The two rows nearest to a query: is this known already?"""
-    raise NotImplementedError
+    """The two rows nearest to a query: is this known already, have we met this person (R23)?"""
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    return _found(asked.scope, asked.query, retrieval.CALL_SITES["is_known"], "is_known")
+
+
+def _found(name: str, query: str, k: int, call_site: str) -> schemas.Found:
+    try:
+        scope = find_scope(name)
+    except (DatabaseError, InterfaceError) as error:
+        dead(call_site, error)
+        return schemas.Found(hits=[], complete=False)
+    if scope is None:
+        return schemas.Found(hits=[], complete=True)
+    answer = retrieval.search(scope=scope, query=query, k=k, call_site=call_site)
+    hits = [
+        schemas.HitOut(
+            id=hit.id,
+            text=hit.text,
+            trust=str(hit.trust),
+            why=str(hit.why),
+            score=hit.score,
+            external_id=hit.external_id,
+        )
+        for hit in answer.hits
+    ]
+    return schemas.Found(hits=hits, complete=answer.complete)
 
 
 def prompt(*, caller: Caller, asked: schemas.PromptFor) -> schemas.Prompt:
-    """The memory block for a prompt; "" when there is nothing to say."""
-    raise NotImplementedError
+    """The memory block for a prompt: core memory, what is relevant, residue and the last turns, fenced and labelled.
+    "" when there is nothing to say, and when the store is dead.
+    """
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    try:
+        scope = find_scope(asked.scope)
+    except (DatabaseError, InterfaceError) as error:
+        dead("prompt", error)
+        return schemas.Prompt(text="", complete=False)
+    if scope is None:
+        return schemas.Prompt(text="")
+    made = prompting.prompt(scope=scope, about=asked.about, session=asked.session, k=asked.k, longest=asked.longest)
+    return schemas.Prompt(
+        text=made.text, ids=list(made.observation_ids), left_out=list(made.left_out), complete=made.complete
+    )
 
 
 def intake_status(*, caller: Caller, asked: schemas.IntakeStatus) -> schemas.Intake:
-    """Whether the turns of a scope are read in the background, and how many wait."""
-    raise NotImplementedError
+    """Whether the turns of a scope are read in the background, how many wait, and how the last pass ended."""
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    try:
+        scope = find_scope(asked.scope)
+        state = background.intake_of(scope=scope) if scope else background.IntakeState()
+    except (DatabaseError, InterfaceError) as error:
+        dead("intake_status", error)
+        return schemas.Intake(enabled=False, complete=False)
+    last = None
+    if run := state.last_run:
+        last = schemas.IntakeRunOut(
+            state=run.state, started_at=run.started_at, finished_at=run.finished_at, error=run.error
+        )
+    return schemas.Intake(
+        enabled=state.enabled,
+        every=state.every_turns,
+        waiting=state.waiting,
+        stuck=state.stuck,
+        residue=state.residue,
+        last_run=last,
+    )
+
+
+# --- history ---------------------------------------------------------------------------------------------------------
+
+
+_CHAIN: Final = """
+WITH RECURSIVE later AS (
+  SELECT id, superseded_by_id FROM observations_observation WHERE scope_id = %(scope)s AND id = %(id)s
+  UNION
+  SELECT o.id, o.superseded_by_id FROM later JOIN observations_observation o
+    ON o.scope_id = %(scope)s AND o.id = later.superseded_by_id
+), earlier AS (
+  SELECT id FROM later
+  UNION
+  SELECT o.id FROM earlier JOIN observations_observation o
+    ON o.scope_id = %(scope)s AND o.superseded_by_id = earlier.id
+)
+SELECT id FROM earlier ORDER BY id LIMIT %(most)s
+"""
+
+
+def history_of_observation(*, caller: Caller, asked: schemas.OneObservation) -> schemas.History:
+    """How a row came to be and what became of it, oldest first: what it replaced, what replaced it, who, when and why.
+    What was erased is not in it.
+    """
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    with refusals():
+        scope = known_scope(asked.scope)
+        rows = _chain(scope, asked.id)
+        if asked.id not in rows:
+            raise CallRefused(Code.NOT_FOUND, f"There is no obs_{asked.id} in this scope: list its observations.")
+        moves, writers = _moves(scope, list(rows)), _writers(scope, list(rows))
+    links = [_link(row, moves.get(pk, []), writers.get(pk, ""), caller) for pk, row in rows.items()]
+    return schemas.History(links=links)
+
+
+def _chain(scope: Scope, pk: int) -> dict[int, Observation]:
+    with connection.cursor() as cursor:
+        cursor.execute(_CHAIN, {"scope": scope.pk, "id": pk, "most": LONGEST_CHAIN})
+        ids = [int(found) for (found,) in cursor.fetchall()]
+    rows = Observation.objects.in_scope(scope).filter(pk__in=ids).exclude(status=Status.ERASED).order_by("pk")
+    return {row.pk: row for row in rows}
+
+
+def _moves(scope: Scope, ids: Sequence[int]) -> dict[int, list[schemas.Moved]]:
+    moves: dict[int, list[schemas.Moved]] = {}
+    for move in Transition.objects.filter(scope=scope, observation_id__in=ids).order_by("pk"):
+        told = schemas.Moved(
+            at=move.at,
+            from_status=move.from_status,
+            to_status=move.to_status,
+            why=move.cause,
+            successor=move.superseded_by_id,
+        )
+        moves.setdefault(move.observation_id or 0, []).append(told)
+    return moves
+
+
+def _writers(scope: Scope, ids: Sequence[int]) -> dict[int, str]:
+    subjects = [f"obs_{pk}" for pk in ids]
+    wrote = Event.objects.filter(scope=scope, subject__in=subjects, action__in=_WROTE).order_by("-pk")
+    return {int(subject.removeprefix("obs_")): actor for subject, actor in wrote.values_list("subject", "actor")}
+
+
+def _link(row: Observation, moves: list[schemas.Moved], by: str, caller: Caller) -> schemas.Link:
+    held_back = row.status == Status.QUARANTINED and not caller.person
+    return schemas.Link(
+        id=row.pk,
+        text=None if held_back else row.text,
+        status=Status(row.status),
+        written_by=row.written_by,
+        stated_by=StatedBy(row.stated_by),
+        recorded_at=row.recorded_at,
+        by=by,
+        replaced_by=row.superseded_by_id,
+        moves=moves,
+    )
+
+
+# --- translation -----------------------------------------------------------------------------------------------------
+
+
+def after_cursor(cursor: str, *, prefix: str) -> int | None:
+    """The id that a page begins after; None for the first. Raises CallRefused for anything that is no cursor."""
+    match = re.fullmatch(rf"{prefix}_([0-9]{{1,18}})", cursor, re.ASCII)
+    if match is None and cursor:
+        raise CallRefused(Code.INVALID, "The cursor is none of this call: give `next` of the page before, or none.")
+    return int(match[1]) if match else None
+
+
+def dead(call: str, error: Exception) -> None:
+    """Say in the log that a read is incomplete, without the error's words."""
+    log.warning("%s: the store failed (%s); the answer is empty and incomplete", call, type(error).__name__)
+
+
+def _observation(row: Observation, sources: Mapping[int, int]) -> schemas.Observation:
+    return schemas.Observation(
+        id=row.pk,
+        text=row.text or "",
+        subject=row.subject,
+        predicate=row.predicate,
+        object=row.object,
+        kind=MemoryKind(row.kind),
+        stated_by=StatedBy(row.stated_by),
+        written_by=row.written_by,
+        confidence=row.confidence,
+        status=Status(row.status),
+        version=row.version,
+        created_at=row.created_at,
+        recorded_at=row.recorded_at,
+        valid_from=row.valid_from,
+        valid_to=row.valid_to,
+        external_id=row.external_id,
+        cleaned=row.cleaned,
+        sources=sources.get(row.pk, 0),
+    )

@@ -453,6 +453,7 @@ class ResidueHeld(Shape):
 
     held: int
     refused: int
+    gave_way: int = 0  # items of earlier runs that made room
     items: list[ResidueItem]
 
 
@@ -475,6 +476,7 @@ class Intake(Shape):
     enabled: bool
     every: int = 0
     waiting: int = 0
+    stuck: int = 0  # turns whose answers could not be used as often as they may be asked about
     residue: bool = False
     last_run: IntakeRunOut | None = None
     complete: bool = True

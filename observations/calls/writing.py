@@ -2,50 +2,245 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Final
+
+from observations import ingest
 from observations.calls import schemas
-from observations.records import Caller
+from observations.calls.rights import CallRefused, Code, Right, check, find_scope, known_scope, refusals
+from observations.calls.shapes import ClaimIn, Faulty
+from observations.ingest import background
+from observations.models import database_now
+from observations.records import Action, Caller, Claim, EvidenceRef, Kept, StatedBy, Turn
+
+_SAID_BY_A_PERSON: Final = 0.9  # where a call gives no confidence: over whatever is promoted (R75)
+_OTHERWISE: Final = 0.5
+_CLOCKS_DIFFER: Final = timedelta(minutes=5)
 
 
 def observe(*, caller: Caller, asked: schemas.Observe) -> schemas.Observed:
-    """Record turns word for word; the answer says what will become of extraction."""
-    raise NotImplementedError
+    """Record turns word for word; the answer says what will become of extraction: it is queued, waits for more turns,
+    is off, or has no model.
+    """
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    with refusals():
+        now = database_now()
+        faults = [_fault_of_turn(turn, now) for turn in asked.turns]
+        turns = [_turn(turn) for turn, fault in zip(asked.turns, faults, strict=True) if not fault]
+        observed = background.observe(scope=ingest.open_scope(name=asked.scope), turns=turns, by=caller.name)
+    written = iter(observed.written)
+    fates = [_refused_turn(fault) if fault else _turn_kept(next(written)) for fault in faults]
+    return schemas.Observed(
+        added=sum(turn.fate == "added" for turn in fates),
+        already_there=sum(turn.fate == "already there" for turn in fates),
+        refused=sum(turn.fate == "refused" for turn in fates),
+        turns=fates,
+        extraction=str(observed.extraction),
+        waiting=observed.waiting,
+        every=observed.every,
+    )
 
 
 def remember(*, caller: Caller, asked: schemas.Remember) -> schemas.Remembered:
-    """Keep one claim in the caller's words; what is there in the same words is acknowledged, not stored twice."""
-    raise NotImplementedError
+    """Keep one claim in the caller's words. What is there in the same words is acknowledged and gains evidence instead
+    of being stored twice; what is only similar is stored.
+    """
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    with refusals():
+        scope = ingest.open_scope(name=asked.scope)
+        kept = ingest.remember(scope=scope, claim=_claim(asked), by=caller.name, speaks_for_user=caller.speaks_for_user)
+    return _remembered(kept)
 
 
 def store_facts(*, caller: Caller, asked: schemas.StoreFacts) -> schemas.FactsStored:
-    """Keep a list of facts about one user, each said by a named person; one bad fact does not sink the others."""
-    raise NotImplementedError
+    """Keep a list of facts about one user, each said by a named person: agents, bots and unknown authors are refused.
+    One bad fact does not sink the others.
+    """
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    if not asked.about.strip():
+        raise CallRefused(Code.INVALID, "Name the user whom the facts are about.")
+    faults = [_fault_of_fact(fact, asked.author) for fact in asked.facts]
+    claims = [
+        _fact(fact, asked)
+        for fact, fault in zip(asked.facts, faults, strict=True)
+        if not fault and not isinstance(fact, Faulty)
+    ]
+    with refusals():
+        scope = ingest.open_scope(name=asked.scope)
+        kept = iter(
+            ingest.store_facts(scope=scope, claims=claims, by=caller.name, speaks_for_user=caller.speaks_for_user)
+        )
+    refused = (schemas.Remembered(action=Action.REFUSED, reason=fault) if fault else None for fault in faults)
+    facts = [refusal or _remembered(next(kept)) for refusal in refused]
+    return schemas.FactsStored(
+        stored=sum(fact.action in (Action.ADDED, Action.UPDATED) for fact in facts),
+        duplicates=sum(fact.action is Action.KNOWN for fact in facts),
+        refused=sum(fact.action is Action.REFUSED for fact in facts),
+        facts=facts,
+    )
 
 
 def correct(*, caller: Caller, asked: schemas.Correct) -> schemas.Remembered:
-    """Put a new claim in the place of one exact row, or before a person where the old one is a person's."""
-    raise NotImplementedError
+    """Put a new claim in the place of one exact row; the old one keeps its text in the history. A program's correction
+    of what a person wrote waits for a person, and both stay until then.
+    """
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    with refusals():
+        kept = ingest.correct(
+            scope=known_scope(asked.scope),
+            observation_id=asked.id,
+            claim=_claim(asked),
+            by=caller.name,
+            union=asked.union,
+            version=asked.version,
+            speaks_for_user=caller.speaks_for_user,
+        )
+    return _remembered(kept)
 
 
 def retire(*, caller: Caller, asked: schemas.Retire) -> schemas.Remembered:
-    """Take one exact row out of the reads; it can be restored."""
-    raise NotImplementedError
+    """Take one exact row out of the reads; nothing is lost and it can be restored. What a person said waits for a
+    person when a program retires it.
+    """
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    with refusals():
+        scope = known_scope(asked.scope)
+        kept = ingest.retire(scope=scope, observation_id=asked.id, by=caller.name, reason=asked.why)
+    return _remembered(kept)
 
 
 def restore(*, caller: Caller, asked: schemas.Restore) -> schemas.Remembered:
     """Bring one retired row back into the reads."""
-    raise NotImplementedError
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    with refusals():
+        kept = ingest.bring_back(scope=known_scope(asked.scope), observation_id=asked.id, by=caller.name)
+    return _remembered(kept)
 
 
 def forget(*, caller: Caller, asked: schemas.Forget) -> schemas.Requested:
-    """Ask that something be forgotten for good; a person decides."""
-    raise NotImplementedError
+    """Ask that rows, everything about the subject of one row, or all that a scope holds be forgotten for good. Nothing
+    is erased by this call: a person decides.
+    """
+    check(caller=caller, right=Right.PROPOSE, scope=asked.scope)
+    with refusals():
+        request = ingest.ask_to_forget(
+            scope=known_scope(asked.scope),
+            by=caller.name,
+            observation_ids=asked.ids,
+            subject_of=asked.subject_of,
+            everything=asked.everything,
+        )
+    return schemas.Requested(request=request)
 
 
 def propose(*, caller: Caller, asked: schemas.Propose) -> schemas.Requested:
-    """Put a change of rows before a person."""
-    raise NotImplementedError
+    """Put a change of rows before a person: retire them, forget them, or let another row take their place."""
+    check(caller=caller, right=Right.PROPOSE, scope=asked.scope)
+    with refusals():
+        request = ingest.propose(
+            scope=known_scope(asked.scope),
+            kind=asked.kind,
+            ids=asked.ids,
+            by=caller.name,
+            by_id=asked.by_id,
+            why=asked.why,
+        )
+    return schemas.Requested(request=request)
 
 
 def residue_hold(*, caller: Caller, asked: schemas.HoldResidue) -> schemas.ResidueHeld:
-    """Hand in what was noticed in a run, for the prompts of the next three days."""
-    raise NotImplementedError
+    """Hand in what was noticed in a run, at most seven descriptions, for the prompts of the next three days. Never
+    remembered, and off until a person turns it on for the scope.
+    """
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    with refusals():
+        scope = find_scope(asked.scope)
+        if scope is None:
+            items = [schemas.ResidueItem(held=False, reason=ingest.RESIDUE_OFF) for _ in asked.items]
+            return schemas.ResidueHeld(held=0, refused=len(items), items=items)
+        held = ingest.hold_residue(scope=scope, items=asked.items, session=asked.session, by=caller.name)
+    return schemas.ResidueHeld(
+        held=held.held,
+        refused=len(held.items) - held.held,
+        gave_way=held.gave_way,
+        items=[schemas.ResidueItem(**asdict(item)) for item in held.items],
+    )
+
+
+# --- translation -----------------------------------------------------------------------------------------------------
+
+
+def _remembered(kept: Kept) -> schemas.Remembered:
+    return schemas.Remembered(**asdict(kept))
+
+
+def _claim(given: ClaimIn) -> Claim:
+    person = given.stated_by in (StatedBy.USER, StatedBy.OPERATOR)
+    default = _SAID_BY_A_PERSON if person else _OTHERWISE
+    return Claim(
+        text=given.text,
+        external_id=given.external_id,
+        subject=given.subject,
+        predicate=given.predicate,
+        object=given.object,
+        confidence=default if given.confidence is None else given.confidence,
+        stated_by=given.stated_by,
+        kind=given.kind,
+        half_life_days=given.half_life_days,
+        created_at=given.said_at,
+        valid_from=given.valid_from,
+        valid_to=given.valid_to,
+        evidence=tuple(
+            EvidenceRef(ref.source_uri, ref.root_source, ref.quote, None, ref.episode) for ref in given.evidence
+        ),
+    )
+
+
+def _fault_of_fact(fact: schemas.Fact | Faulty, author: schemas.Author | None) -> str:
+    if isinstance(fact, Faulty):
+        return fact.fault
+    who = fact.author or author or schemas.Author()
+    return ingest.fault_of_author(name=who.name, role=who.role)
+
+
+def _fact(fact: schemas.Fact, asked: schemas.StoreFacts) -> Claim:
+    who = fact.author or asked.author or schemas.Author()
+    source = fact.source_uri or ingest.source_of(name=who.name, role=who.role)
+    return Claim(
+        text=fact.text,
+        external_id=fact.external_id,
+        subject=fact.subject or asked.about,
+        predicate=fact.predicate,
+        object=fact.object,
+        confidence=_SAID_BY_A_PERSON,
+        stated_by=ingest.origin_of(who.role) or StatedBy.AGENT,
+        kind=fact.kind,
+        created_at=fact.said_at,
+        evidence=(EvidenceRef(source, "", fact.quote, None, fact.episode),),
+    )
+
+
+def _fault_of_turn(turn: schemas.TurnIn | Faulty, now: datetime) -> str:
+    if isinstance(turn, Faulty):
+        return turn.fault
+    if not turn.text.strip():
+        return "text: it is empty, and nothing happened."
+    if turn.happened_at is not None and turn.happened_at > now + _CLOCKS_DIFFER:
+        return "happened_at: it is in the future."
+    return ""
+
+
+def _turn(turn: schemas.TurnIn | Faulty) -> Turn:
+    assert isinstance(turn, schemas.TurnIn)
+    return Turn(**{name: getattr(turn, name) for name in schemas.TurnIn.model_fields})
+
+
+def _refused_turn(reason: str) -> schemas.TurnKept:
+    return schemas.TurnKept(fate="refused", reason=reason)
+
+
+def _turn_kept(written: ingest.Written) -> schemas.TurnKept:
+    return schemas.TurnKept.model_validate(
+        {"fate": str(written.fate), "id": written.id, "reason": written.reason, "cleaned": written.cleaned}
+    )

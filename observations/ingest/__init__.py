@@ -1,6 +1,7 @@
 """OBSERVE: what comes into the store, by files, by calls and from turns, and goes out. The only doorway here to it."""
 
 from observations.ingest.asking import ask_to_forget, propose
+from observations.ingest.authors import fault_of_author, origin_of, source_of
 from observations.ingest.background import (
     EVERY_TURNS,
     EXTRACT,
@@ -10,13 +11,18 @@ from observations.ingest.background import (
     Observed,
     Ran,
     RunReport,
+    Waits,
     disable_intake,
-    due_scopes,
     enable_intake,
+    given_up,
     intake_of,
+    keep_residue,
     observe,
+    queue_due,
     run_intake,
+    run_later,
     run_taken,
+    waits,
 )
 from observations.ingest.core import (
     Core,
@@ -63,9 +69,10 @@ from observations.ingest.keying import (
     withdraw_key,
 )
 from observations.ingest.lines import MAX_LINE
+from observations.ingest.residue import OFF as RESIDUE_OFF
 from observations.ingest.residue import Held, HeldItem, drop_residue, hold_residue
 from observations.ingest.vectors import EPISODES, Vectors, embed_missing, embed_now, missing_vectors
-from observations.store import KeyNotGiven
+from observations.store import KeyNotGiven, ScopeNameRefused, Written, open_scope
 
 __all__ = [
     "AT_ONCE",
@@ -74,6 +81,7 @@ __all__ = [
     "EXTRACT",
     "GIVE_KEYS",
     "MAX_LINE",
+    "RESIDUE_OFF",
     "SECONDS",
     "Asked",
     "Changed",
@@ -100,9 +108,12 @@ __all__ = [
     "Ran",
     "ReadOnly",
     "RunReport",
+    "ScopeNameRefused",
     "Taken",
     "Vectors",
+    "Waits",
     "WriteRefused",
+    "Written",
     "append_core",
     "ask_for_keys",
     "ask_to_forget",
@@ -112,31 +123,39 @@ __all__ = [
     "create_core",
     "disable_intake",
     "drop_residue",
-    "due_scopes",
     "embed_missing",
     "embed_now",
     "enable_intake",
     "evidence_of",
     "export_lines",
+    "fault_of_author",
     "give_keys",
+    "given_up",
     "hold",
     "hold_residue",
     "import_lines",
     "intake_of",
+    "keep_residue",
     "keys_later",
     "lacking_keys",
     "missing_vectors",
     "observe",
+    "open_scope",
+    "origin_of",
     "propose",
+    "queue_due",
     "release",
     "remember",
     "replace_core",
     "rethink_core",
     "retire",
     "run_intake",
+    "run_later",
     "run_taken",
     "set_core",
+    "source_of",
     "store_facts",
     "undo_core",
+    "waits",
     "withdraw_key",
 ]

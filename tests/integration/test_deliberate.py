@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -22,10 +23,11 @@ TOKEN = "token:0123456789abcdef"
 ANA = "ana@command"
 
 
-def said(text: str, *, within: Scope, by: str = TOKEN, source: str = "", **parts: object) -> Kept:
+def said(text: str, *, within: Scope, by: str = TOKEN, source: str = "", **parts: Any) -> Kept:
     """Remember a text."""
     evidence = (EvidenceRef(source),) if source else ()
-    return ingest.remember(scope=within, claim=replace(Claim(text=text, evidence=evidence), **parts), by=by)
+    claim = replace(Claim(text=text, evidence=evidence), **parts)
+    return ingest.remember(scope=within, claim=claim, by=by)
 
 
 def row(kept: Kept) -> Observation:
@@ -198,7 +200,7 @@ def test_a_quote_of_a_stored_turn_of_the_user_makes_it_the_users_word(named: boo
     claim = Claim(text="Ana prefers tea", stated_by=StatedBy.USER, evidence=(quote,))
     kept = ingest.remember(scope=within, claim=claim, by=TOKEN)
     assert row(kept).stated_by == StatedBy.USER
-    evidence = Evidence.objects.get(observation_id=kept.id)
+    evidence = Evidence.objects.get(observation=row(kept))
     assert (evidence.episode_id, evidence.source_uri, evidence.quote_start) == (turn.pk, turn.source_uri, 6)
 
 
@@ -300,7 +302,7 @@ def test_one_claim_twice_in_one_list_is_stored_once_on_both_sources() -> None:
     claims = [Claim(text="Ships on Fridays", evidence=(EvidenceRef(source),)) for source in ("s1", "s2")]
     first, second = ingest.store_facts(scope=scope(), claims=claims, by=TOKEN)
     assert (first.action, second.action, first.id) == (Action.ADDED, Action.KNOWN, second.id)
-    assert (first.evidence, Evidence.objects.filter(observation_id=first.id).count()) == (2, 2)
+    assert (first.evidence, Evidence.objects.filter(observation=row(first)).count()) == (2, 2)
 
 
 def test_many_claims_take_as_many_queries_as_few() -> None:
