@@ -13,12 +13,12 @@ import logging
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import DatabaseError, connection, transaction
 
-from observations.models import ClockTimestamp, Event, Token, TokenQuerySet, database_now
+from observations.models import ClockTimestamp, Event, Receipt, Token, TokenQuerySet, database_now
 from observations.records import Caller
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ PREFIX: Final = "pal"
 NAME_LENGTH: Final = 100
 PATTERN_LENGTH: Final = 200
 USED_EVERY_SECONDS: Final = 60  # a token's last use is noted once in this time, not on every request
+RECEIPTS_KEPT: Final = timedelta(hours=24)  # for as long a request may be sent again with its key
 
 _BEARER: Final = re.compile(r"pal_([0-9a-f]{16})_([0-9a-f]{64})")
 _SCOPE: Final = re.compile(r"[^\x01-\x1f*/\s]([^\x01-\x1f*]*[^\x01-\x1f*/\s])?")  # as the database checks scope names
@@ -163,6 +164,11 @@ def revoke_token(*, key_id: str, by: str) -> bool:
 def tokens() -> TokenQuerySet:
     """Every token there ever was, the newest first; a revoked one stays, because rows name it."""
     return Token.objects.order_by("-id")
+
+
+def age_receipts() -> int:
+    """Delete the receipts of requests made more than RECEIPTS_KEPT ago; returns how many."""
+    return Receipt.objects.filter(at__lt=database_now() - RECEIPTS_KEPT).delete()[0]
 
 
 def _hash(secret: str) -> str:

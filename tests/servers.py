@@ -25,6 +25,8 @@ def pytest_load_initial_conftests() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "memory_site.settings"
     os.environ["PALIMPSEST_EMBEDDER"] = "hashing"
     os.environ["SECRET_KEY"] = "only-for-tests"  # nothing signed with it leaves the suite
+    for limit in ("REQUESTS", "FAILURES"):
+        os.environ[f"PALIMPSEST_API_{limit}_PER_MINUTE"] = "0"  # tests of the limits set their own
     if WORKER in os.environ:
         return
     for name in OWN:

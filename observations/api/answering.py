@@ -43,9 +43,10 @@ def _once(request: HttpRequest, *, call: Call, asked: BaseModel, bearer: access.
         scope=str(getattr(asked, "scope", "")),
     )
     content, replayed = receipts.once(sent, act=lambda: call.run(caller=bearer.caller, asked=asked))
-    response = _json(content)
-    if replayed:
-        response[REPLAYED] = "true"
+    if not replayed:
+        return _json(content)
+    response = _json(call.gives.model_validate(content).model_dump(mode="json"))  # in the order of the first answer
+    response[REPLAYED] = "true"
     return response
 
 

@@ -73,5 +73,5 @@ def _check_body(request: HttpRequest) -> None:
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         raise Problem(413, f"The body may have {most} bytes: send it in parts.", extra={"most_bytes": most})
     plain = request.headers.get("Content-Encoding", "identity").lower() == "identity"
-    if not plain or request.content_type != "application/json":
+    if length != "0" and (not plain or request.content_type != "application/json"):
         raise Problem(415)
