@@ -8,9 +8,10 @@ from celery import shared_task
 
 from observations import ingest, outbox
 from observations.llm import Answer
-from observations.models import Scope
+from observations.models import IntakeRun, Scope
 
 EMBED = "embed"
+WAITED_SECONDS = 300.0  # a turn that has waited so long is read, however few came with it
 
 
 @shared_task(ignore_result=True)
@@ -62,3 +63,40 @@ def _give_keys(job: outbox.Job) -> str:
     if report.left:
         ingest.keys_later(scope=scope, after=report.last)
     return f"{report.given} keys for {report.asked} observations" if report.asked else outbox.ALREADY_DONE
+
+
+# --- reading turns --------------------------------------------------------------------------------------------------
+
+
+class TurnsUnread(Exception):
+    """The turns of a scope could not be read to the end; what was stored stays, and the rest is tried again."""
+
+
+@shared_task(ignore_result=True)
+def observe_due() -> str:
+    """Ask a worker to read the scopes that are read in the background and in which a turn has waited some minutes.
+
+    Writes no memory and asks no model. Turns that came in fewer than a scope waits for are read by this.
+    """
+    asked = ingest.queue_due(older_than_seconds=WAITED_SECONDS)
+    return f"{asked} scopes" if asked is not None else "no model"
+
+
+@outbox.handles(ingest.EXTRACT)
+def _extract(job: outbox.Job) -> str:
+    """Some minutes of reading; the row is due again at once while turns are left, because a job has nine minutes."""
+    report = ingest.run_taken(
+        scope=Scope.objects.get(pk=job.scope),
+        trigger=job.word("trigger") or IntakeRun.Trigger.TURNS,
+        by="intake",
+        seconds=ingest.SECONDS,
+    )
+    if report.failure is Answer.NO_MODEL:
+        raise outbox.Hopeless(report.not_run)
+    if report.failure is not None:  # the budget of the day, an outage: nothing was lost, the turns wait
+        raise outbox.NotYet(report.not_run)
+    if report.state in (ingest.Ran.FAILED, ingest.Ran.TAKEN_OVER):
+        raise TurnsUnread
+    if report.left:
+        raise outbox.Again
+    return f"{report.added} claims added of {report.turns} turns" if report.turns else outbox.ALREADY_DONE

@@ -23,7 +23,8 @@ KEYS = "consolidation.tasks.keys_due"
 schedule = importlib.import_module("consolidation.migrations.0003_schedule")
 by_records = importlib.import_module("consolidation.migrations.0009_planning_by_records")
 keys = importlib.import_module("consolidation.migrations.0013_keys_by_schedule")
-SEEDS = (schedule, by_records, keys)
+turns = importlib.import_module("consolidation.migrations.0014_intake_by_schedule")
+SEEDS = (schedule, by_records, keys, turns)
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ def test_housekeeping_is_on_and_what_plans_or_costs_money_is_off_until_somebody_
     assert set(entries(enabled=True)) == {
         "observations.tasks.sweep",
         "observations.tasks.age_outbox",
+        "observations.tasks.observe_due",
         "consolidation.tasks.plan_due",
         "consolidation.tasks.verify",
     }
@@ -118,7 +120,7 @@ def test_migrating_again_keeps_what_an_admin_edited() -> None:
     for migration in SEEDS:
         migration.seed(apps, None)
     assert set(entries(enabled=False)) == {KEYS}
-    assert PeriodicTask.objects.count() == 6
+    assert PeriodicTask.objects.count() == 7
 
 
 @pytest.mark.django_db

@@ -1,15 +1,15 @@
 """The background pipeline: observe, extract, reconcile, store. Off until a person enables it for a scope (R121)."""
 
-from observations.ingest.background.observing import EXTRACT, KEY, Extracting, Observed, observe
+from observations.ingest.background.observing import EXTRACT, KEY, Extracting, Observed, observe, queue_due
 from observations.ingest.background.running import SECONDS, Ran, RunReport, run_intake, run_taken
 from observations.ingest.background.settings import (
     EVERY_TURNS,
     IntakeState,
     disable_intake,
-    due_scopes,
     enable_intake,
     intake_of,
 )
+from observations.ingest.background.steering import Waits, given_up, keep_residue, run_later, waits
 
 __all__ = [
     "EVERY_TURNS",
@@ -21,11 +21,16 @@ __all__ = [
     "Observed",
     "Ran",
     "RunReport",
+    "Waits",
     "disable_intake",
-    "due_scopes",
     "enable_intake",
+    "given_up",
     "intake_of",
+    "keep_residue",
     "observe",
+    "queue_due",
     "run_intake",
+    "run_later",
     "run_taken",
+    "waits",
 ]

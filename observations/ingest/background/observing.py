@@ -10,7 +10,8 @@ from typing import Final
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
 
 from observations import outbox, spending, store
-from observations.models import Event, Intake, Scope
+from observations.ingest.background.settings import due_scopes
+from observations.models import Event, Intake, IntakeRun, Scope
 from observations.records import Turn
 from observations.store import Fate, Written
 
@@ -59,12 +60,25 @@ def observe(*, scope: Scope, turns: Sequence[Turn], by: str) -> Observed:
     return Observed(written, extraction, waiting=waiting, every=intake.every_turns)
 
 
+def queue_due(*, older_than_seconds: float) -> int | None:
+    """Ask workers to read the enabled scopes in which a turn has waited that long; how many, or None without a model.
+
+    A scope that is being read, or waits for another attempt, is left to that. Two queries.
+    """
+    if not spending.configured():
+        return None
+    due = due_scopes(older_than_seconds=older_than_seconds)
+    payload = {"trigger": IntakeRun.Trigger.SCHEDULE.value}
+    outbox.enqueue_in_scopes(task=EXTRACT, scope_ids=due, key=KEY, payload=payload)
+    return len(due)
+
+
 def _next(scope: Scope, waiting: int, every: int) -> Extracting:
     if not spending.configured():
         return Extracting.NO_MODEL
     if waiting < every:
         return Extracting.WAITING
-    outbox.enqueue(task=EXTRACT, scope_id=scope.pk, key=KEY, payload={"trigger": "turns"})
+    outbox.enqueue(task=EXTRACT, scope_id=scope.pk, key=KEY, payload={"trigger": IntakeRun.Trigger.TURNS.value})
     return Extracting.QUEUED
 
 
