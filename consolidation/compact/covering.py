@@ -1,7 +1,8 @@
 """Whether a summary still says what its episodes say: every figure, date, identifier and name, and every episode (C9).
 
 The check errs towards a person: what may be a name is one. It sees words, not meaning: a summary may keep every
-specific and still tell them wrong, which is why it stays at trust low. Lists hold places, never words.
+specific, their order and every denial and still tell them wrong, which is why it stays at trust low. Lists hold
+places, never words.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from consolidation.compact.copies import Cut, cuts
 from consolidation.compact.finding import Demand, Sort, Specific
 from consolidation.compact.specifics import Text, present_key, read
+from consolidation.compact.turning import Turned, turns
 from consolidation.compact.words import EVERYDAY, GRAMMAR
 from consolidation.guards.lexicon import words
 
@@ -49,6 +51,7 @@ class Coverage:
     unnamed: tuple[int, ...]  # sources told by somebody as 'I' whose name the summary never says
     unread: tuple[int, ...]  # sources that cannot be checked: another language or script, or much too long
     unfounded: tuple[int, ...]  # sentences of the summary, from 0, that share next to nothing with any source
+    turned: tuple[Turned, ...] = ()  # names that changed places, denials dropped or added
 
     @property
     def whole(self) -> bool:
@@ -57,8 +60,8 @@ class Coverage:
 
     @property
     def faithful(self) -> bool:
-        """True when the summary says nothing that no source says, as far as specifics tell."""
-        return not (self.invented or self.unfounded)
+        """True when the summary says nothing that no source says, as far as specifics, order and denials tell."""
+        return not (self.invented or self.unfounded or self.turned)
 
 
 _FIRST_PERSON: Final = words("i i'm i've i'd i'll me my mine myself we we're we've we'll us our")
@@ -80,6 +83,7 @@ def coverage(
     said = [read(source) for source in sources]
     told = read(summary)
     copies = cuts(said, told)
+    turning = turns(said, told, speakers=[read(speaker) for speaker in speakers])
     lost = sorted(
         {*_gone(said, told), *_cut(copies.lost, said, told)}, key=lambda each: (each.source, each.start, each.end)
     )
@@ -92,8 +96,11 @@ def coverage(
         invented=tuple(_invented(told, given, copies.gained)),
         unmentioned=_unmentioned(said, told),
         unnamed=tuple(_unnamed(said, told, speakers)),
-        unread=tuple(at for at, text in enumerate(said) if not (text.readable and copies.complete)),
+        unread=tuple(
+            at for at, text in enumerate(said) if not (text.readable and copies.complete and turning.complete)
+        ),
         unfounded=tuple(_unfounded(told, given)),
+        turned=turning.found,
     )
 
 

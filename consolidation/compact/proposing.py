@@ -11,6 +11,7 @@ from consolidation.compact.answering import Written
 from consolidation.compact.covering import Coverage, coverage
 from consolidation.compact.finding import Sort
 from consolidation.compact.grouping import Group, over_limit
+from consolidation.compact.turning import Turn
 from consolidation.operations import Approval, Json, Kind, Proposal
 from consolidation.policy import Policy, approval_of
 
@@ -114,10 +115,24 @@ def _lost(found: Coverage) -> Iterator[str]:
 def _added(found: Coverage, written: Written) -> Iterator[str]:
     if found.invented:
         yield f"in no episode: {_by_sort(invented.sort for invented in found.invented)}"
+    for turn, count in _turns(found).items():
+        yield f"{_count(count, 'place')} with {_TOLD[turn]}"
     if found.unfounded:
         yield f"{_count(len(found.unfounded), 'sentence')} with nothing of any episode"
     if written.refused:
         yield f"{_count(len(written.refused), 'part')} of the answer refused"
+
+
+_TOLD: Final = {
+    Turn.ORDER: "names in another order than in an episode",
+    Turn.DROPPED: "an episode's denial dropped",
+    Turn.ADDED: "a denial that an episode does not have",
+}
+
+
+def _turns(found: Coverage) -> dict[Turn, int]:
+    counts = Counter(turned.turn for turned in found.turned)
+    return {turn: counts[turn] for turn in Turn if counts[turn]}
 
 
 def _by_sort(sorts: Iterable[Sort]) -> str:
@@ -132,6 +147,38 @@ def _count(number: int, word: str) -> str:
 def _signals(group: Group, written: Written, found: Coverage) -> dict[str, Json]:
     """Ids, figures and places; a page reads the words at these places from the episodes and the summary."""
     ids = [episode.id for episode in group.episodes]
+    lost, invented = _lost_at(ids, found)[:_PLACES_SHOWN], _invented_at(found)[:_PLACES_SHOWN]
+    sentences: list[Json] = [list(sentence.episodes) for sentence in written.sentences[:_PLACES_SHOWN]]
+    return {
+        "episodes": len(ids),
+        "characters": [sum(len(episode.text) for episode in group.episodes), len(written.text)],
+        "specifics": found.specifics,
+        "lost": _counts(each.sort for each in found.lost),
+        "lost_at": lost,  # and, for a person to compare, what was turned round
+        "invented": _counts(each.sort for each in found.invented),
+        "invented_at": invented,
+        "turned": {turn.value: count for turn, count in _turns(found).items()},
+        "not_mentioned": _ids(ids, found.unmentioned),
+        "not_named": _ids(ids, found.unnamed),
+        "not_checked": _ids(ids, found.unread),
+        "unfounded_sentences": list(found.unfounded[:_PLACES_SHOWN]),
+        "claimed": sentences,  # per sentence, the episodes that the model says it comes from
+        "parts_refused": len(written.refused),
+    }
+
+
+def _lost_at(ids: Sequence[int], found: Coverage) -> list[Json]:
+    """Places in the episodes; those that were turned round come first, because a reviewer finds them worst."""
+    turned: list[Json] = [
+        {
+            "episode": ids[each.source],
+            "start": each.start,
+            "end": each.end,
+            "sort": _SORTS[each.turn].value,
+            "how": "turned",
+        }
+        for each in found.turned
+    ]
     lost: list[Json] = [
         {
             "episode": ids[each.source],
@@ -140,27 +187,18 @@ def _signals(group: Group, written: Written, found: Coverage) -> dict[str, Json]
             "sort": each.sort.value,
             "how": "cut" if each.cut else "gone",
         }
-        for each in found.lost[:_PLACES_SHOWN]
+        for each in found.lost
     ]
-    invented: list[Json] = [
-        {"start": each.start, "end": each.end, "sort": each.sort.value} for each in found.invented[:_PLACES_SHOWN]
-    ]
-    sentences: list[Json] = [list(sentence.episodes) for sentence in written.sentences[:_PLACES_SHOWN]]
-    return {
-        "episodes": len(ids),
-        "characters": [sum(len(episode.text) for episode in group.episodes), len(written.text)],
-        "specifics": found.specifics,
-        "lost": _counts(each.sort for each in found.lost),
-        "lost_at": lost,
-        "invented": _counts(each.sort for each in found.invented),
-        "invented_at": invented,
-        "not_mentioned": _ids(ids, found.unmentioned),
-        "not_named": _ids(ids, found.unnamed),
-        "not_checked": _ids(ids, found.unread),
-        "unfounded_sentences": list(found.unfounded[:_PLACES_SHOWN]),
-        "claimed": sentences,  # per sentence, the episodes that the model says it comes from
-        "parts_refused": len(written.refused),
-    }
+    return [*turned, *lost]
+
+
+def _invented_at(found: Coverage) -> list[Json]:
+    places = sorted({(each.at, each.to, _SORTS[each.turn].value) for each in found.turned})
+    added = [(each.start, each.end, each.sort.value) for each in found.invented]
+    return [{"start": start, "end": end, "sort": sort} for start, end, sort in (*places, *added)]
+
+
+_SORTS: Final = {Turn.ORDER: Sort.NAME, Turn.DROPPED: Sort.NEGATION, Turn.ADDED: Sort.NEGATION}
 
 
 def _counts(sorts: Iterable[Sort]) -> dict[str, Json]:
