@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -103,3 +104,45 @@ def in_place_of(name: str, run: Callable[..., BaseModel]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answering, "CALLS", {**CALLS, name: replace(CALLS[name], run=run)})
         yield
+
+
+# call -> method, path and body; {scope} and {row} are put in
+ADDRESSES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
+    "observe": ("POST", "/episodes", {"turns": [{"text": "I drink tea", "speaker": "Ana", "role": "user"}]}),
+    "remember": ("POST", "/observations", {"text": "Ana drinks tea"}),
+    "store_facts": (
+        "POST",
+        "/facts",
+        {"about": "Ana", "author": {"name": "Ana", "role": "user"}, "facts": [{"text": "I drink tea"}]},
+    ),
+    "correct": ("POST", "/observations/obs_{row}/correct", {"text": "Ana drinks tea"}),
+    "retire": ("POST", "/observations/obs_{row}/retire", {"why": "outdated"}),
+    "restore": ("POST", "/observations/obs_{row}/restore", {}),
+    "forget": ("POST", "/forget", {"ids": ["obs_{row}"]}),
+    "propose": ("POST", "/proposals", {"kind": "retire", "ids": ["obs_{row}"], "why": "wrong"}),
+    "residue_hold": ("POST", "/residue", {"items": ["Ana was tired"]}),
+    "get_observation": ("GET", "/observations/obs_{row}?scope={scope}", None),
+    "history_of_observation": ("GET", "/observations/obs_{row}/history?scope={scope}", None),
+    "list_observations": ("GET", "/observations?scope={scope}&limit=2", None),
+    "search": ("POST", "/search", {"query": "what does Ana drink"}),
+    "known": ("POST", "/known", {"query": "Ana drinks oat milk"}),
+    "prompt": ("POST", "/prompt", {"about": "breakfast"}),
+    "intake_status": ("GET", "/intake?scope={scope}", None),
+    "core_list": ("GET", "/core?scope={scope}", None),
+    "core_get": ("GET", "/core/human?scope={scope}", None),
+    "core_create": ("POST", "/core", {"label": "style", "value": "be brief", "description": "how to answer"}),
+    "core_append": ("POST", "/core/human/append", {"text": "drinks tea"}),
+    "core_replace": ("POST", "/core/human/replace", {"old": "Ana", "new": "Ana Lima"}),
+    "core_rethink": ("POST", "/core/human/rethink", {"value": "Ana Lima", "revision": 2}),
+    "core_undo": ("POST", "/core/human/undo", {"revision": 2}),
+    "core_revisions": ("GET", "/core/human/revisions?scope={scope}&limit=1", None),
+}
+
+
+def address(name: str, *, scope: str, row: int) -> tuple[str, str, dict[str, Any] | None]:
+    """A request that makes a call, for a scope and a row of it."""
+    method, path, body = ADDRESSES[name]
+    path = path.replace("{scope}", quote(scope, safe="/")).replace("{row}", str(row))
+    if body is None:
+        return method, path, None
+    return method, path, {"scope": scope, **json.loads(json.dumps(body).replace("{row}", str(row)))}
