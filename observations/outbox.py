@@ -232,7 +232,8 @@ def broker_answers(*, seconds: float = 0.15) -> bool:
 # SKIP LOCKED: two sweepers never wait for each other. The row stays as it is when this process dies, but for its
 # attempts.
 _LEASE = f"""
-UPDATE observations_outbox SET attempts = attempts + 1, due_at = clock_timestamp() + %(lease)s * interval '1 second'
+UPDATE observations_outbox
+SET attempts = attempts + 1, due_at = clock_timestamp() + %(lease)s * interval '1 second', last_error = ''
 WHERE id = (
   SELECT id FROM observations_outbox
   WHERE done_at IS NULL AND due_at <= clock_timestamp() AND attempts < {MAX_ATTEMPTS} AND task = ANY (%(tasks)s)
@@ -279,15 +280,15 @@ def taken(
 ) -> Iterator[Job | None]:
     """Do one piece of work in the block, through its row; None while another process holds it.
 
-    Work that waits for a later time is taken at once. When the block raises, or its process dies, the row stays and a
-    worker tries it again.
+    Work that waits for a later time, or for another attempt, is taken at once. When the block raises, or its process
+    dies, the row stays and a worker tries it again.
     """
     _insert(task=task, scope_ids=[scope_id], key=key, payload=payload, due_at=None)
-    with connection.cursor() as cursor:  # due later than any lease lasts: nobody holds it
+    with connection.cursor() as cursor:  # due later than a lease lasts, or put off with an error: nobody holds it
         cursor.execute(
             "UPDATE observations_outbox SET due_at = clock_timestamp(), attempts = least(attempts, %s)"
             " WHERE scope_id IS NOT DISTINCT FROM %s AND task = %s AND key = %s AND done_at IS NULL"
-            " AND due_at > clock_timestamp() + %s * interval '1 second'",
+            " AND (due_at > clock_timestamp() + %s * interval '1 second' OR last_error <> '')",
             [MAX_ATTEMPTS - 1, scope_id, task, key, LEASE_SECONDS],
         )
     job = _lease(tasks=[task], key=key, scope_id=scope_id)
