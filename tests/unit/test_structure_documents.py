@@ -29,7 +29,10 @@ DOCUMENTS = {
 OPERATIONS = DOCUMENTS[Path("docs/operations.md")]
 GLOSSARY = DOCUMENTS[Path("docs/glossary.md")]
 DECISIONS = sorted(path for path in DOCUMENTS if re.fullmatch(r"\d{4}-.*", path.name))
-NO_SETTING = {"PALIMPSEST_RUN"}  # how the supervisor knows its own children again
+NO_SETTING = {
+    "PALIMPSEST_RUN",  # how the supervisor knows its own children again
+    *("PALIMPSEST_URL", "PALIMPSEST_TOKEN", "PALIMPSEST_SCOPE"),  # of the agent that uses the client
+}
 LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)")
 
 
