@@ -73,6 +73,7 @@ from observations.ingest.residue import OFF as RESIDUE_OFF
 from observations.ingest.residue import Held, HeldItem, drop_residue, hold_residue
 from observations.ingest.vectors import EPISODES, Vectors, embed_missing, embed_now, missing_vectors
 from observations.store import KeyNotGiven, ScopeNameRefused, Written, open_scope
+from observations.store.core import RESIDUE_LASTS
 
 __all__ = [
     "AT_ONCE",
@@ -81,6 +82,7 @@ __all__ = [
     "EXTRACT",
     "GIVE_KEYS",
     "MAX_LINE",
+    "RESIDUE_LASTS",
     "RESIDUE_OFF",
     "SECONDS",
     "Asked",
