@@ -295,6 +295,6 @@ def test_after_an_erase_no_table_holds_the_words() -> None:
         found = [
             name
             for (name,) in tables
-            if admin.execute(f"SELECT 1 FROM {name} t WHERE t::text LIKE '%wombat%'").fetchone()  # type: ignore[arg-type]
+            if admin.execute(f"SELECT 1 FROM {name} t WHERE t::text LIKE '%wombat%'").fetchone()
         ]
     assert not found

@@ -27,11 +27,17 @@ def within() -> Scope:
     return scope()
 
 
+def row_of(kept: Kept) -> Observation:
+    """The row that was stored."""
+    assert kept.id is not None
+    return Observation.objects.get(pk=kept.id)
+
+
 def said(text: str, *, within: Scope, by: str = TOKEN, **parts: Any) -> Observation:
     """A row that was remembered."""
     claim = replace(Claim(text=text, evidence=(EvidenceRef(f"s:{text}"),)), **parts)
     kept = ingest.remember(scope=within, claim=claim, by=by)
-    return Observation.objects.get(pk=kept.id)
+    return row_of(kept)
 
 
 def corrected(row: Observation, text: str, *, by: str = TOKEN, source: str = "s9", **how: Any) -> Kept:
@@ -96,14 +102,14 @@ def test_a_correction_to_what_another_row_says_makes_that_row_the_successor(with
 def test_a_correction_back_to_what_was_said_before_is_a_new_row(within: Scope) -> None:
     old = said("The relay sits in rack 4", within=within)
     middle = corrected(old, "The relay sits in rack 7")
-    back = corrected(Observation.objects.get(pk=middle.id), "The relay sits in rack 4")
+    back = corrected(row_of(middle), "The relay sits in rack 4")
     assert (back.action, back.id not in (old.pk, middle.id)) == (Action.UPDATED, True)
     assert list(Observation.objects.active().values_list("text", flat=True)) == ["The relay sits in rack 4"]
 
 
 def test_a_correction_without_a_key_is_of_the_same_subject_and_predicate(within: Scope) -> None:
     old = said("The relay sits in rack 4", within=within, subject=KEY[0], predicate=KEY[1], object=KEY[2])
-    row = Observation.objects.get(pk=corrected(old, "The relay sits in rack 7").id)
+    row = row_of(corrected(old, "The relay sits in rack 7"))
     assert (row.subject, row.predicate, row.object) == ("relay", "sits in", "")
 
 
@@ -141,7 +147,7 @@ def written(within: Scope, by: str, stated_by: StatedBy) -> Observation:
     """A row that somebody wrote directly."""
     claim = Claim(text="The relay sits in rack 4", stated_by=stated_by)
     kept = ingest.remember(scope=within, claim=claim, by=by, speaks_for_user=True)
-    return Observation.objects.get(pk=kept.id)
+    return row_of(kept)
 
 
 @pytest.mark.parametrize("stated_by", [StatedBy.USER, StatedBy.OPERATOR, StatedBy.AGENT])
@@ -151,7 +157,7 @@ def test_what_a_person_wrote_directly_is_not_changed_by_a_program(within: Scope,
     assert (kept.action, kept.replaced) == (Action.ASKED, None)
     assert asked_for("review_conflict") == [{"old": old.pk, "new": kept.id, "item": 0, "by": TOKEN}]
     assert set(Observation.objects.active().values_list("pk", flat=True)) == {old.pk, kept.id}
-    assert Observation.objects.get(pk=kept.id).reconciled_at is None
+    assert row_of(kept).reconciled_at is None
 
 
 def test_a_person_changes_what_a_person_wrote(within: Scope) -> None:
@@ -302,7 +308,7 @@ def test_a_request_about_a_row_of_another_scope_is_refused(within: Scope) -> Non
     foreign = said("The relay sits in rack 4", within=scope("team-b/u1"), subject="relay")
     for what in ({"observation_ids": [foreign.pk]}, {"subject_of": foreign.pk}):
         with pytest.raises(ingest.NotHere):
-            ingest.ask_to_forget(scope=within, by=TOKEN, **what)  # type: ignore[arg-type]
+            ingest.ask_to_forget(scope=within, by=TOKEN, **what)
     assert not asked_for("review_forget")
 
 
