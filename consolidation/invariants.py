@@ -45,18 +45,21 @@ _IMPORTED = (
     "EXISTS (SELECT 1 FROM observations_lineage i WHERE i.scope_id = o.scope_id AND i.derived_id = o.id AND i.imported)"
 )
 
-# A source that repeats of it replaced is in the lineage by what it came from itself (decision 0014): {source} is its id,
-# {derived} the row that was made of it. What was erased has no key left to compare.
+# A source that was merged with repeats of it is in the lineage by what it came from itself (decision 0014): {source} is
+# its id, {derived} the row that was made of it. What was erased has no key left to compare.
 _CARRIED = """(EXISTS (
-  SELECT 1 FROM observations_observation m JOIN observations_observation r ON r.scope_id = m.scope_id AND r.id = {derived}
+  SELECT 1 FROM observations_observation m
+  JOIN observations_observation r ON r.scope_id = m.scope_id AND r.id = {derived}
   WHERE m.id = {source} AND m.derivation = 'merge' AND r.derivation = 'merge' AND ('erased' IN (m.status, r.status)
     OR (m.text_key, m.subject_key, m.sp_key, m.spo_key) = (r.text_key, r.subject_key, r.sp_key, r.spo_key))
 ) AND EXISTS (
   SELECT 1 FROM observations_lineage b WHERE b.derived_id = {source}
 ) AND NOT EXISTS (
-  SELECT b.scope_id, b.source_observation_id, b.source_episode_id FROM observations_lineage b WHERE b.derived_id = {source}
+  SELECT b.scope_id, b.source_observation_id, b.source_episode_id FROM observations_lineage b
+  WHERE b.derived_id = {source}
   EXCEPT
-  SELECT b.scope_id, b.source_observation_id, b.source_episode_id FROM observations_lineage b WHERE b.derived_id = {derived}
+  SELECT b.scope_id, b.source_observation_id, b.source_episode_id FROM observations_lineage b
+  WHERE b.derived_id = {derived}
 ))"""
 _BY_REPEATS = _CARRIED.format(source="s.observation_id", derived="o.id")
 
@@ -327,14 +330,15 @@ UNION
 SELECT 'obs_' || id FROM observations_observation WHERE created_at > clock_timestamp()
 """  # noqa: S608 - made of constants
 
-# Of the rows that were merged; theirs holds what they came from rests on in turn, unless an import brought them.
+# Of the rows that were merged; theirs holds what they came from rests on in turn, unless an import brought them. After an
+# undo a source may gain witnesses that what was taken back does not have.
 _EVIDENCE = """
 SELECT DISTINCT 'obs_' || p.derived_id FROM consolidation_operation p
 JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id
 JOIN observations_evidence v ON v.scope_id = p.scope_id AND v.observation_id = s.observation_id
 LEFT JOIN observations_evidence d ON d.scope_id = p.scope_id AND d.observation_id = p.derived_id
   AND d.source_uri = v.source_uri
-WHERE p.kind = 'merge' AND p.derived_id IS NOT NULL AND d.id IS NULL
+WHERE p.kind = 'merge' AND p.status = 'applied' AND d.id IS NULL
 UNION
 SELECT DISTINCT 'obs_' || p.derived_id FROM consolidation_operation p
 JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id

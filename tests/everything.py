@@ -10,7 +10,7 @@ from consolidation import review, runner
 from consolidation.models import Operation
 from consolidation.operations import Approval, Json, Kind
 from observations import ingest, store
-from observations.models import Episode, Scope
+from observations.models import Episode, Observation, Scope
 from observations.records import (
     Claim,
     EvidenceRef,
@@ -27,9 +27,9 @@ from tests.building import observe, propose, scope, tell
 
 
 def a_store_with_everything() -> None:
-    """Rows of every status in two scopes: merged, merged again, undone, superseded, set right, archived, held back, erased,
-    promoted, summed up; quotes; kinds and half-lives; keys that a model gave, did not find or had taken back; episodes,
-    some archived.
+    """Rows of every status in two scopes: merged, merged again, undone, superseded, set right, archived, held back,
+    erased, promoted, summed up; quotes; kinds and half-lives; keys that a model gave, did not find or had taken back;
+    episodes, some archived.
     """
     here, there = scope("team/a"), scope("team-a")
     with transaction.atomic():

@@ -240,7 +240,7 @@ def _gave_way(status: str, successor: int | None) -> str:
 
 
 def _said_again(row: Observation, derivatives: tuple[Relative, ...]) -> int | None:
-    """The row that a merge of repeats put in its place, when no edge of lineage leads there (decision 0014). No query."""
+    """The row that a merge of repeats put in its place, when no edge leads there (decision 0014). No query."""
     merged = row.derivation == Kind.MERGE and row.status == Status.ARCHIVED
     told = {relative.pk for relative in derivatives}
     return row.superseded_by_id if merged and row.superseded_by_id not in told else None

@@ -38,7 +38,8 @@ def combine(
     Confidence rises from the surest source by 0.01 per distinct root that it does not have, to the policy's cap, and
     never over the best of the user's own statements when one is among the sources. Periods are united unless time lies
     between them, which no source claims: then the keeper's own stays. A keeper without a whole key takes over the one
-    that the others give: it is one claim. `came_from` are the ids that the lineage of merged rows among the records names.
+    that the others give: it is one claim. `came_from` is what the lineage of a merged row among
+    them names.
     Raises KeyError when the keeper is not one of the records.
     """
     kept = {record.id: record for record in records}[keeper]
@@ -118,8 +119,8 @@ def _repeats(records: Sequence[Record]) -> bool:
 
 
 def _named(records: Sequence[Record], came_from: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
-    """What the lineage of the merged row names: its sources; of repeats, instead of one that a merge made, what that one
-    came from, so that a fact said in every session is as deep as its chain is long, however often it is merged.
+    """What the lineage of the merged row names: its sources; of repeats, instead of one that a merge made, what that
+    one came from, so that a fact said in every session is as deep as its chain is long, however often it is merged.
     """
     named: set[int] = set()
     for record in records:

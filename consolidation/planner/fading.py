@@ -36,8 +36,8 @@ WHERE scope_id = %(scope)s AND status = 'active' AND half_life_days IS NOT NULL 
   AND extract(epoch FROM %(now)s - created_at) >= half_life_days::float8 * 86400 * %(halvings)s - 1
 """
 
-# A merged row is in use while what it was merged from was: its own counter starts at nothing. A row that was archived for
-# it is below it too when its lineage names only what that one came from.
+# A merged row is in use while what it was merged from was: its own counter starts at nothing. What was archived for it
+# is below it too where its lineage names only what that came from (decision 0014).
 _LAST_USED: Final = """
 WITH RECURSIVE below(row, id) AS (
   SELECT id, id FROM unnest(%(ids)s::bigint[]) AS id

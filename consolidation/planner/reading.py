@@ -102,8 +102,8 @@ def past_retention(*, policy: Policy, now: datetime) -> Q:
     return past
 
 
-# What was archived for a derived row: its lineage names it, or, where that names what a merged row came from instead, it
-# is that row, word for word and with the same key.
+# What was archived for a derived row: its lineage names it, or it is a merged row that says the same with the same key,
+# and the lineage names what that one came from (decision 0014).
 _ARCHIVED_SOURCES: Final = """
 SELECT d.id, s.id FROM observations_observation d
 JOIN observations_observation s ON s.scope_id = d.scope_id AND s.superseded_by_id = d.id AND s.status = 'archived'

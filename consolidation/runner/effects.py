@@ -152,8 +152,8 @@ class _Known:
     came_from: dict[int, list[int]]  # source that a merge made -> the observations that its lineage names
 
 
-# The roots of the evidence, the number of uses, the state of the given key and the lineage of each row, one line each. Of
-# a row that rests on episodes too, which only an import brings, no lineage is handed on.
+# The roots of the evidence, the number of uses, the state of the given key and the lineage of each row, one line each.
+# What rests on episodes hands no lineage on: a promotion is a step that a reader has to see.
 _KNOWN: Final = """
 SELECT DISTINCT observation_id, 'root', root_source FROM observations_evidence WHERE scope_id = %(scope)s
   AND observation_id = ANY (%(ids)s)

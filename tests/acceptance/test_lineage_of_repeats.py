@@ -1,5 +1,5 @@
-"""A row that is merged again with repeats of itself: its lineage names what it came from, one step deep however often it
-is said (R49, R50, R102, C13, I1, I2, decision 0014).
+"""A row that is merged again with repeats of itself: its lineage names what was said, one step deep however often that
+was (R49, R50, R102, C13, I1, I2, decision 0014).
 
 Beside it the old way, nested one merge inside another, so that the measure is known to bite.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from consolidation.planner import fading
 from consolidation.runner import Outcome
 from observations import ingest, store
 from observations.models import Evidence, Lineage, Observation, Scope, Use
-from observations.records import Status
+from observations.records import EvidenceRef, Status
 from observations.store.moving import Derived
 from tests.acceptance import engine, growing, world
 from tests.acceptance.acting import KEY, apply, derived_of, fresh, let_the_grace_pass, undo
@@ -57,7 +58,7 @@ def merged(*rows: Observation) -> Operation:
 
 
 def sessions(within: Scope, count: int) -> tuple[list[Observation], list[Operation]]:
-    """A fact that is said once more in every session, each time merged into what stands: what was said, and the merges."""
+    """A fact said once more in every session, each time merged into what stands: what was said, and the merges."""
     said, merges = [say(within), say(within)], []
     merges.append(merged(*said))
     for _ in range(count - 1):
@@ -158,7 +159,7 @@ def test_what_a_merge_made_before_is_archived_whole_and_leads_on_to_the_next_ver
     """R101, I2: history reads as a chain of versions."""
     said, merges = sessions(within, 4)
     made = [derived_of(operation) for operation in merges]
-    for row, successor in zip(made, made[1:], strict=False):
+    for row, successor in pairwise(made):
         assert (row.status, row.superseded_by_id, row.text) == (Status.ARCHIVED, successor.pk, TEXT)
     assert named(made[0]) == ids(said[:2])
     assert set(merges[-1].sources.values_list("observation_id", flat=True)) == {made[-2].pk, said[-1].pk}
@@ -196,6 +197,24 @@ def test_after_an_undo_the_row_is_merged_with_another_repeat_and_names_nothing_o
     another = say(within)
     assert named(derived_of(merged(derived_of(first), another))) == ids([*said, another])
     assert world.broken() == []
+
+
+def test_witnesses_that_a_row_gained_before_it_was_said_again_or_after_an_undo_are_kept(within: Scope) -> None:
+    """I15: what the rows that were merged rest on counts, whatever they came from rests on."""
+    _, [first] = sessions(within, 1)
+    between = derived_of(first)
+    _witness(between, "doc://before")
+    second = merged(between, say(within))
+    assert "doc://before" in set(derived_of(second).evidence.values_list("source_uri", flat=True))
+    assert world.broken() == []
+    undo(second)
+    _witness(between, "doc://after")
+    assert world.broken() == []
+
+
+def _witness(row: Observation, uri: str) -> None:
+    with transaction.atomic():
+        store.add_evidence(scope_id=row.scope_id, observation_id=row.pk, refs=[EvidenceRef(source_uri=uri)])
 
 
 def test_a_row_that_was_told_apart_stays_apart_from_what_the_other_was_merged_into(within: Scope) -> None:
@@ -258,8 +277,8 @@ def test_what_was_said_is_pruned_as_before_and_stays_named_by_every_later_versio
     assert world.broken() == []
 
 
-# What a request to forget has to follow from a row (decision 0014): lineage; every merge that took it in, undone or not;
-# and what it was archived for, because an import brings no operations.
+# What a request to forget has to follow from a row (decision 0014): lineage; every merge that took it in, undone or
+# not; and what it was archived for, because an import brings no operations.
 CLOSURE = """
 WITH RECURSIVE below (id) AS (
   SELECT %s::bigint
@@ -271,7 +290,8 @@ WITH RECURSIVE below (id) AS (
     WHERE s.observation_id = b.id AND o.kind = 'merge' AND o.derived_id IS NOT NULL
     UNION ALL
     SELECT o.superseded_by_id FROM observations_observation o
-    WHERE o.id = b.id AND o.derivation = 'merge' AND o.status IN ('archived', 'erased') AND o.superseded_by_id IS NOT NULL
+    WHERE o.id = b.id AND o.derivation = 'merge' AND o.status IN ('archived', 'erased')
+      AND o.superseded_by_id IS NOT NULL
   ) d ON true
 ) SELECT id FROM below
 """
