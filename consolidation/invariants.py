@@ -330,8 +330,8 @@ UNION
 SELECT 'obs_' || id FROM observations_observation WHERE created_at > clock_timestamp()
 """  # noqa: S608 - made of constants
 
-# Of the rows that were merged; theirs holds what they came from rests on in turn, unless an import brought them. After an
-# undo a source may gain witnesses that what was taken back does not have.
+# Of the rows that were merged; theirs holds what they came from rests on in turn, unless an import brought them. After
+# an undo a source may gain witnesses that what was taken back does not have.
 _EVIDENCE = """
 SELECT DISTINCT 'obs_' || p.derived_id FROM consolidation_operation p
 JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id
