@@ -30,7 +30,7 @@ from tests.jsonl import exported
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("offline")]
 
-MIGRATION = import_module("consolidation.migrations.0014_lineage_of_repeats")
+MIGRATION = import_module("consolidation.migrations.0015_lineage_of_repeats")
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ END $$;
 class Migration(migrations.Migration):
     """Forward on any data; backward drops only what this adds, and what was applied meanwhile stays as it is."""
 
-    dependencies = [("consolidation", "0013_keys_by_schedule")]
+    dependencies = [("consolidation", "0014_intake_by_schedule")]
 
     operations = [
         migrations.RunSQL(CARRIED, DROP_CARRIED),
