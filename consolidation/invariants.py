@@ -45,23 +45,61 @@ _IMPORTED = (
     "EXISTS (SELECT 1 FROM observations_lineage i WHERE i.scope_id = o.scope_id AND i.derived_id = o.id AND i.imported)"
 )
 
+# A source that was merged with repeats of it is in the lineage by what it came from itself (decision 0014): {source} is
+# its id, {derived} the row that was made of it. What was erased has no key left to compare.
+_CARRIED = """(EXISTS (
+  SELECT 1 FROM observations_observation m
+  JOIN observations_observation r ON r.scope_id = m.scope_id AND r.id = {derived}
+  WHERE m.id = {source} AND m.derivation = 'merge' AND r.derivation = 'merge' AND ('erased' IN (m.status, r.status)
+    OR (m.text_key, m.subject_key, m.sp_key, m.spo_key) = (r.text_key, r.subject_key, r.sp_key, r.spo_key))
+) AND EXISTS (
+  SELECT 1 FROM observations_lineage b WHERE b.derived_id = {source}
+) AND NOT EXISTS (
+  SELECT b.scope_id, b.source_observation_id, b.source_episode_id FROM observations_lineage b
+  WHERE b.derived_id = {source}
+  EXCEPT
+  SELECT b.scope_id, b.source_observation_id, b.source_episode_id FROM observations_lineage b
+  WHERE b.derived_id = {derived}
+))"""
+_BY_REPEATS = _CARRIED.format(source="s.observation_id", derived="o.id")
+
+# Edges to the sources and to nothing else; only where they do not match one by one are repeats looked for.
 _LINEAGE = f"""
 SELECT 'obs_' || o.id FROM observations_observation o
 LEFT JOIN consolidation_operation p ON p.scope_id = o.scope_id AND {_STAMP} = o.produced_by
 LEFT JOIN LATERAL (
-  SELECT count(*) AS n, count(s.id) AS matched FROM observations_lineage l
+  SELECT count(*) AS n, count(s.id) AS matched, count(*) FILTER (WHERE l.operation <> o.produced_by) AS other
+  FROM observations_lineage l
   LEFT JOIN consolidation_operationsource s ON s.scope_id = l.scope_id AND s.operation_id = p.id
     AND (s.observation_id = l.source_observation_id OR s.episode_id = l.source_episode_id)
-  WHERE l.scope_id = o.scope_id AND l.derived_id = o.id AND l.operation = o.produced_by
+  WHERE l.scope_id = o.scope_id AND l.derived_id = o.id
 ) e ON true
 WHERE o.derivation IS NOT NULL AND o.status NOT IN ('retracted', 'erased') AND NOT {_IMPORTED}
-  AND (p.id IS NULL OR e.n <> p.n_sources OR e.matched <> e.n OR (o.derivation IN ('merge', 'promote') AND e.n < 2))
+  AND (p.id IS NULL OR e.other > 0 OR (o.derivation IN ('merge', 'promote') AND e.n < 2)
+    OR CASE WHEN e.n <> p.n_sources OR e.matched <> e.n THEN (
+      SELECT count(*) FROM consolidation_operationsource s WHERE s.scope_id = o.scope_id AND s.operation_id = p.id
+        AND (EXISTS (SELECT 1 FROM observations_lineage l WHERE l.scope_id = o.scope_id AND l.derived_id = o.id
+                     AND (l.source_observation_id = s.observation_id OR l.source_episode_id = s.episode_id))
+             OR {_BY_REPEATS})
+      ) <> p.n_sources OR EXISTS (
+        SELECT l.source_observation_id, l.source_episode_id FROM observations_lineage l
+        WHERE l.scope_id = o.scope_id AND l.derived_id = o.id
+        EXCEPT (
+          SELECT s.observation_id, s.episode_id FROM consolidation_operationsource s
+          WHERE s.scope_id = o.scope_id AND s.operation_id = p.id
+          UNION ALL
+          SELECT b.source_observation_id, b.source_episode_id FROM consolidation_operationsource s
+          JOIN observations_lineage b ON b.scope_id = s.scope_id AND b.derived_id = s.observation_id
+          WHERE s.scope_id = o.scope_id AND s.operation_id = p.id AND {_BY_REPEATS} AND NOT EXISTS (
+            SELECT 1 FROM observations_lineage l WHERE l.scope_id = o.scope_id AND l.derived_id = o.id
+            AND l.source_observation_id = s.observation_id)))
+    END)
 UNION ALL
 SELECT DISTINCT 'obs_' || l.derived_id FROM observations_lineage l
 JOIN observations_observation o ON o.id = l.derived_id AND o.scope_id = l.scope_id WHERE o.derivation IS NULL
 """  # noqa: S608 - made of constants
 
-_NO_LOSS = """
+_NO_LOSS = f"""
 SELECT 'obs_' || o.id FROM observations_observation o WHERE o.status = 'superseded' AND o.superseded_by_id IS NULL
 UNION
 SELECT 'obs_' || o.id FROM consolidation_operation p
@@ -75,6 +113,7 @@ JOIN observations_observation o ON o.scope_id = c.scope_id AND o.id = c.observat
 LEFT JOIN observations_lineage l ON l.scope_id = p.scope_id AND l.derived_id = p.derived_id
   AND l.source_observation_id = o.id
 WHERE p.status = 'applied' AND p.kind IN ('merge', 'promote', 'compact') AND l.id IS NULL
+  AND NOT {_CARRIED.format(source="o.id", derived="p.derived_id")}
 UNION
 SELECT 'ep_' || c.episode_id FROM consolidation_operation p
 JOIN consolidation_consumption c ON c.scope_id = p.scope_id AND c.operation_id = p.id AND c.episode_id IS NOT NULL
@@ -85,16 +124,16 @@ UNION
 SELECT 'obs_' || o.id FROM observations_observation o
 JOIN observations_observation d ON d.scope_id = o.scope_id AND d.id = o.superseded_by_id
 WHERE d.status = 'retracted'
-"""
+"""  # noqa: S608 - made of constants
 
 _SINGLE_CARRIER = f"""
 SELECT p.op_id FROM consolidation_operation p
 LEFT JOIN LATERAL (
-  SELECT count(*) AS n FROM observations_observation o
+  SELECT count(*) AS n, count(*) FILTER (WHERE o.status <> 'erased') AS live FROM observations_observation o
   WHERE o.scope_id = p.scope_id AND o.produced_by = {_STAMP} AND o.status <> 'retracted' AND NOT {_IMPORTED}
 ) d ON true
 WHERE (p.status = 'applied' AND p.kind IN ('merge', 'promote', 'compact') AND d.n <> 1)
-   OR (p.status <> 'applied' AND d.n > 0)
+   OR (p.status <> 'applied' AND d.live > 0)  -- what was taken back may be erased
 UNION
 SELECT p.op_id FROM consolidation_operation p
 JOIN observations_observation o ON o.scope_id = p.scope_id AND o.id = p.derived_id
@@ -261,6 +300,12 @@ JOIN observations_observation d ON d.scope_id = l.scope_id AND d.id = l.derived_
 JOIN observations_observation o ON o.scope_id = l.scope_id AND o.id = l.source_observation_id
 WHERE {_RANK.format("d")} > {_RANK.format("o")}
 UNION
+SELECT 'obs_' || d.id FROM consolidation_operation p
+JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id
+JOIN observations_observation d ON d.scope_id = p.scope_id AND d.id = p.derived_id
+JOIN observations_observation o ON o.scope_id = p.scope_id AND o.id = s.observation_id
+WHERE p.kind = 'merge' AND {_RANK.format("d")} > {_RANK.format("o")}
+UNION
 SELECT 'obs_' || id FROM observations_observation
 WHERE derivation IN ('promote', 'compact') AND stated_by IN ('user', 'operator')
 UNION
@@ -268,33 +313,39 @@ SELECT 'obs_' || id FROM observations_observation
 WHERE (derivation = 'promote' AND confidence > 0.6) OR (derivation IS NOT NULL AND confidence > 0.99)
 """  # noqa: S608 - made of constants
 
-_DATES = """
+# Of the rows that were merged, not of what these came from: periods that a person gave a merged row are its own.
+_DATES = f"""
 SELECT 'obs_' || d.id FROM observations_observation d
+JOIN consolidation_operation p ON p.scope_id = d.scope_id AND p.derived_id = d.id AND {_STAMP} = d.produced_by
 JOIN LATERAL (
   SELECT min(o.created_at) AS said,
     CASE WHEN bool_or(o.valid_from IS NULL) THEN NULL ELSE min(o.valid_from) END AS valid
-  FROM observations_lineage l
-  JOIN observations_observation o ON o.scope_id = l.scope_id AND o.id = l.source_observation_id
-  WHERE l.scope_id = d.scope_id AND l.derived_id = d.id AND NOT l.imported HAVING count(*) > 0
+  FROM consolidation_operationsource s
+  JOIN observations_observation o ON o.scope_id = s.scope_id AND o.id = s.observation_id
+  WHERE s.scope_id = p.scope_id AND s.operation_id = p.id HAVING count(*) > 0
 ) s ON true
 WHERE d.derivation = 'merge' AND d.status <> 'erased'
   AND (d.created_at <> s.said OR (d.version = 1 AND d.valid_from IS DISTINCT FROM s.valid))
 UNION
 SELECT 'obs_' || id FROM observations_observation WHERE created_at > clock_timestamp()
-"""
+"""  # noqa: S608 - made of constants
 
+# Of the rows that were merged; theirs holds what they came from rests on in turn, unless an import brought them. After
+# an undo a source may gain witnesses that what was taken back does not have.
 _EVIDENCE = """
-SELECT DISTINCT 'obs_' || l.derived_id FROM observations_lineage l
-JOIN observations_evidence v ON v.scope_id = l.scope_id AND v.observation_id = l.source_observation_id
-LEFT JOIN observations_evidence d ON d.scope_id = l.scope_id AND d.observation_id = l.derived_id
+SELECT DISTINCT 'obs_' || p.derived_id FROM consolidation_operation p
+JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id
+JOIN observations_evidence v ON v.scope_id = p.scope_id AND v.observation_id = s.observation_id
+LEFT JOIN observations_evidence d ON d.scope_id = p.scope_id AND d.observation_id = p.derived_id
   AND d.source_uri = v.source_uri
-WHERE NOT l.imported AND d.id IS NULL
+WHERE p.kind = 'merge' AND p.status = 'applied' AND d.id IS NULL
 UNION
-SELECT DISTINCT 'obs_' || l.derived_id FROM observations_lineage l
-JOIN observations_episode e ON e.scope_id = l.scope_id AND e.id = l.source_episode_id
-LEFT JOIN observations_evidence d ON d.scope_id = l.scope_id AND d.observation_id = l.derived_id
+SELECT DISTINCT 'obs_' || p.derived_id FROM consolidation_operation p
+JOIN consolidation_operationsource s ON s.scope_id = p.scope_id AND s.operation_id = p.id
+JOIN observations_episode e ON e.scope_id = p.scope_id AND e.id = s.episode_id
+LEFT JOIN observations_evidence d ON d.scope_id = p.scope_id AND d.observation_id = p.derived_id
   AND d.source_uri = e.source_uri
-WHERE NOT l.imported AND d.id IS NULL
+WHERE p.kind IN ('promote', 'compact') AND p.derived_id IS NOT NULL AND d.id IS NULL
 """
 
 _CONTRADICTION = """

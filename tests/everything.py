@@ -10,7 +10,7 @@ from consolidation import review, runner
 from consolidation.models import Operation
 from consolidation.operations import Approval, Json, Kind
 from observations import ingest, store
-from observations.models import Episode, Scope
+from observations.models import Episode, Observation, Scope
 from observations.records import (
     Claim,
     EvidenceRef,
@@ -27,9 +27,9 @@ from tests.building import observe, propose, scope, tell
 
 
 def a_store_with_everything() -> None:
-    """Rows of every status in two scopes: merged, undone, superseded, set right, archived, held back, erased, promoted,
-    summed up; quotes; kinds and half-lives; keys that a model gave, did not find or had taken back; episodes, some
-    archived.
+    """Rows of every status in two scopes: merged, merged again, undone, superseded, set right, archived, held back,
+    erased, promoted, summed up; quotes; kinds and half-lives; keys that a model gave, did not find or had taken back;
+    episodes, some archived.
     """
     here, there = scope("team/a"), scope("team-a")
     with transaction.atomic():
@@ -55,6 +55,7 @@ def a_store_with_everything() -> None:
     _keys(here)
     _distilled(here)
     _named(here)
+    _said_again(here)
     held, gone = observe("Held back", within=here), observe("To be erased", within=here, external_id="gone")
     store.move(scope_id=here.pk, ids=[held.pk], to=Status.QUARANTINED)
     with transaction.atomic():
@@ -118,6 +119,15 @@ def _named(within: Scope) -> None:
     rows = [observe(f"{name} knows Bo", within=within, key=(name, "knows", "Bo")) for name in ("Anna", "Ana B")]
     key, product = ("anna", "is", "ana b"), {"discriminator": "e.1"}
     _apply(propose(Kind.ALIAS, rows, approval=Approval.NEEDS_HUMAN, key=key, product={**product}), reason="one person")
+
+
+def _said_again(within: Scope) -> None:
+    """A merged row that a repeat of it was merged into: its successor's lineage names what both came from."""
+    rows = [observe("The gate shuts at eight.", within=within) for _ in "abc"]
+    first = propose(Kind.MERGE, rows[:2])
+    _apply(first)
+    merged = Observation.objects.get(produced_by=f"{first.op_id}#1")
+    _apply(propose(Kind.MERGE, [merged, rows[2]]))
 
 
 def _apply(operation: Operation, decision: review.Decision | None = None, *, reason: str = "newer") -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db import connection
-from django.db.models import Count, F, Max, Q
+from django.db.models import Count, F, Max, Q, Window
 from django.db.models.functions import Left
 
 from consolidation.admin.item_products import Faded, faded
@@ -16,7 +16,7 @@ from consolidation.admin.past import SHOWN, Moved, Touched, moves, operations
 from consolidation.admin.reading import Chip
 from consolidation.admin.telling import Happened, Witness, happened, key_words, status_chip, witness
 from consolidation.admin.texts import AROUND, SNIPPET, Text, day, marked, period, snippet, when, whole
-from consolidation.operations import ep, obs, visible
+from consolidation.operations import Kind, ep, obs, visible
 from observations.models import Event, Evidence, GivenKey, Lineage, Observation, Use, database_now
 from observations.records import Status
 
@@ -113,7 +113,10 @@ class Page:
     last_used: str
     versions: tuple[Version, ...]
     sources: tuple[Relative, ...]
+    more_sources: int  # that are not shown
     derivatives: tuple[Relative, ...]
+    more_derivatives: int
+    said_again: int | None  # the row that replaced it as a repeat, whose lineage names what it came from instead of it
     witnesses: tuple[Witness, ...]
     roots: int
     moves: tuple[Moved, ...]
@@ -128,6 +131,8 @@ def read_observation(row: Observation) -> Page:
     uses = Use.objects.filter(scope_id=row.scope_id, observation=row).aggregate(n=Count("id"), last=Max("used_at"))
     evidence = list(Evidence.objects.filter(scope_id=row.scope_id, observation=row).order_by("id")[:SHOWN])
     events = Event.objects.filter(scope_id=row.scope_id, subject=obs(row.pk)).order_by("-id")[:SHOWN]
+    sources, more_sources = _relatives(Q(derived=row), row)
+    derivatives, more_derivatives = _relatives(Q(source_observation=row), row, down=True)
     return Page(
         pk=row.pk,
         name=obs(row.pk),
@@ -161,8 +166,11 @@ def read_observation(row: Observation) -> Page:
         uses_inherited=row.uses_inherited,
         last_used=when(uses["last"]),
         versions=_versions(row),
-        sources=_relatives(Q(derived=row), row),
-        derivatives=_relatives(Q(source_observation=row), row, down=True),
+        sources=sources,
+        more_sources=more_sources,
+        derivatives=derivatives,
+        more_derivatives=more_derivatives,
+        said_again=_said_again(row, derivatives),
         witnesses=tuple(witness(item) for item in evidence),
         roots=len({item.root_source for item in evidence}),
         moves=moves(row),
@@ -231,8 +239,15 @@ def _gave_way(status: str, successor: int | None) -> str:
     return f"superseded by {obs(successor)}" if status == Status.SUPERSEDED else f"merged into {obs(successor)}"
 
 
-def _relatives(edges: Q, row: Observation, *, down: bool = False) -> tuple[Relative, ...]:
-    """Rows at the other end of lineage edges. One query."""
+def _said_again(row: Observation, derivatives: tuple[Relative, ...]) -> int | None:
+    """The row that a merge of repeats put in its place, when no edge leads there (decision 0014). No query."""
+    merged = row.derivation == Kind.MERGE and row.status == Status.ARCHIVED
+    told = {relative.pk for relative in derivatives}
+    return row.superseded_by_id if merged and row.superseded_by_id not in told else None
+
+
+def _relatives(edges: Q, row: Observation, *, down: bool = False) -> tuple[tuple[Relative, ...], int]:
+    """The first rows at the other end of lineage edges, and how many more there are. One query."""
     end = "derived" if down else "source_observation"
     found = (
         Lineage.objects.filter(edges, scope_id=row.scope_id)
@@ -241,10 +256,13 @@ def _relatives(edges: Q, row: Observation, *, down: bool = False) -> tuple[Relat
             told=Left("source_episode__text", SNIPPET + 1),
             end_status=F(f"{end}__status"),
             episode_status=F("source_episode__status"),
+            every=Window(Count("id")),
         )
         .order_by("-derived_at" if down else "id")[:SHOWN]
     )
-    return tuple(_relative(edge, down=down) for edge in found)
+    shown = list(found)
+    every = getattr(shown[0], "every", 0) if shown else 0
+    return tuple(_relative(edge, down=down) for edge in shown), every - len(shown)
 
 
 def _relative(edge: Lineage, *, down: bool) -> Relative:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
 
-from consolidation.operations import Proposal
+from consolidation.operations import Kind, Proposal
 from consolidation.policy import Policy
 from observations.records import Claim, Record, StatedBy
 
@@ -18,16 +20,26 @@ class Combined:
     claim: Claim  # without evidence
     uses_inherited: int  # for ranking only; clean-up counts uses since the derivation, which start at 0 (E6)
     chain: int  # merges below it, one after the other, that joined different words or keys
-    derived_from: tuple[int, ...]  # sorted (R96)
+    derived_from: tuple[int, ...]  # what its lineage names, sorted (R96)
 
 
-def combine(records: Sequence[Record], *, keeper: int, policy: Policy | None = None) -> Combined:
+_UNDERIVED: Final[Mapping[int, Sequence[int]]] = MappingProxyType({})
+
+
+def combine(
+    records: Sequence[Record],
+    *,
+    keeper: int,
+    policy: Policy | None = None,
+    came_from: Mapping[int, Sequence[int]] = _UNDERIVED,
+) -> Combined:
     """The merged row: the keeper's text, kind and key, everything else united (R72, R73, R95, I12, I14).
 
     Confidence rises from the surest source by 0.01 per distinct root that it does not have, to the policy's cap, and
     never over the best of the user's own statements when one is among the sources. Periods are united unless time lies
     between them, which no source claims: then the keeper's own stays. A keeper without a whole key takes over the one
-    that the others give: it is one claim.
+    that the others give: it is one claim. `came_from` is what the lineage of a merged row among
+    them names.
     Raises KeyError when the keeper is not one of the records.
     """
     kept = {record.id: record for record in records}[keeper]
@@ -50,7 +62,7 @@ def combine(records: Sequence[Record], *, keeper: int, policy: Policy | None = N
         claim=claim,
         uses_inherited=sum(record.uses for record in records),
         chain=_chain(records),
-        derived_from=tuple(sorted(record.id for record in records)),
+        derived_from=_named(records, came_from),
     )
 
 
@@ -98,9 +110,23 @@ def _chain(records: Sequence[Record]) -> int:
     """How long the chain of merges is now. A repeat, the same words with the same key, does not lengthen it: what the
     chain guards against is meaning that drifts from one keeper to the next.
     """
-    repeats = len({(record.normalised, record.written_key) for record in records}) == 1 and records[0].normalised != ""
     longest = max(record.chain for record in records)
-    return max(longest, 1) if repeats else longest + 1
+    return max(longest, 1) if _repeats(records) else longest + 1
+
+
+def _repeats(records: Sequence[Record]) -> bool:
+    return len({(record.normalised, record.written_key) for record in records}) == 1 and records[0].normalised != ""
+
+
+def _named(records: Sequence[Record], came_from: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    """What the lineage of the merged row names: its sources; of repeats, instead of one that a merge made, what that
+    one came from, so that a fact said in every session is as deep as its chain is long, however often it is merged.
+    """
+    named: set[int] = set()
+    for record in records:
+        below = came_from.get(record.id) if record.derivation == Kind.MERGE and _repeats(records) else None
+        named.update(below or [record.id])
+    return tuple(sorted(named))
 
 
 def _confidence(records: Sequence[Record], cap: float) -> float:

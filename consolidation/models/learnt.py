@@ -17,8 +17,14 @@ WITH RECURSIVE judged AS (
 ), carries (claim, id) AS (
   SELECT low_id, low_id FROM judged UNION SELECT high_id, high_id FROM judged
   UNION
-  SELECT c.claim, l.derived_id FROM carries c JOIN observations_lineage l
-    ON l.scope_id = %(scope)s AND l.source_observation_id = c.id AND l.derivation = 'merge'
+  SELECT c.claim, m.id FROM carries c JOIN LATERAL (
+    SELECT l.derived_id AS id FROM observations_lineage l
+    WHERE l.scope_id = %(scope)s AND l.source_observation_id = c.id AND l.derivation = 'merge'
+    UNION ALL  -- the lineage of what it was merged into may name what it came from instead of it
+    SELECT o.derived_id FROM consolidation_operationsource s
+    JOIN consolidation_operation o ON o.scope_id = s.scope_id AND o.id = s.operation_id
+    WHERE s.scope_id = %(scope)s AND s.observation_id = c.id AND o.kind = 'merge' AND o.derived_id IS NOT NULL
+  ) m ON true
 )
 SELECT DISTINCT least(a.id, b.id), greatest(a.id, b.id) FROM judged
 JOIN carries a ON a.claim = low_id JOIN carries b ON b.claim = high_id WHERE a.id <> b.id

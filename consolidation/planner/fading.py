@@ -36,14 +36,19 @@ WHERE scope_id = %(scope)s AND status = 'active' AND half_life_days IS NOT NULL 
   AND extract(epoch FROM %(now)s - created_at) >= half_life_days::float8 * 86400 * %(halvings)s - 1
 """
 
-# A merged row is in use while what it was merged from was: its own counter starts at nothing.
+# A merged row is in use while what it was merged from was: its own counter starts at nothing. What was archived for it
+# is below it too where its lineage names only what that came from (decision 0014).
 _LAST_USED: Final = """
 WITH RECURSIVE below(row, id) AS (
   SELECT id, id FROM unnest(%(ids)s::bigint[]) AS id
   UNION
-  SELECT b.row, l.source_observation_id FROM below b
-  JOIN observations_lineage l ON l.scope_id = %(scope)s AND l.derived_id = b.id
-  WHERE l.source_observation_id IS NOT NULL
+  SELECT b.row, s.id FROM below b JOIN LATERAL (
+    SELECT l.source_observation_id AS id FROM observations_lineage l
+    WHERE l.scope_id = %(scope)s AND l.derived_id = b.id AND l.source_observation_id IS NOT NULL
+    UNION ALL
+    SELECT o.id FROM observations_observation o
+    WHERE o.scope_id = %(scope)s AND o.superseded_by_id = b.id AND o.status = 'archived'
+  ) s ON true
 )
 SELECT b.row, max(u.used_at) FROM below b
 JOIN observations_use u ON u.scope_id = %(scope)s AND u.observation_id = b.id GROUP BY b.row

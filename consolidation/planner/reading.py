@@ -102,20 +102,26 @@ def past_retention(*, policy: Policy, now: datetime) -> Q:
     return past
 
 
+# What was archived for a derived row: its lineage names it, or it is a merged row that says the same with the same key,
+# and the lineage names what that one came from (decision 0014).
+_ARCHIVED_SOURCES: Final = """
+SELECT d.id, s.id FROM observations_observation d
+JOIN observations_observation s ON s.scope_id = d.scope_id AND s.superseded_by_id = d.id AND s.status = 'archived'
+LEFT JOIN observations_lineage l ON l.scope_id = d.scope_id AND l.derived_id = d.id AND l.source_observation_id = s.id
+WHERE d.scope_id = %s AND d.status = 'active' AND d.derivation IS NOT NULL AND (l.id IS NOT NULL
+  OR (s.derivation = 'merge' AND d.derivation = 'merge'
+      AND (s.text_key, s.subject_key, s.sp_key, s.spo_key) = (d.text_key, d.subject_key, d.sp_key, d.spo_key)))
+  AND EXISTS (SELECT 1 FROM observations_use u WHERE u.scope_id = d.scope_id AND u.observation_id = d.id
+              AND u.used_at >= d.derived_at)
+ORDER BY 1, 2
+"""
+
+
 def _archived_sources(scope_id: int) -> Mapping[int, list[int]]:
-    """Per active derived row that was used since it was derived: its archived sources (R51, I13)."""
+    """Per active derived row that was used since it was derived: its archived sources (R51, I13). One query."""
     found: defaultdict[int, list[int]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT l.derived_id, s.id FROM observations_lineage l"
-            " JOIN observations_observation d ON d.id = l.derived_id AND d.scope_id = l.scope_id"
-            " AND d.status = 'active'"
-            " JOIN observations_observation s ON s.id = l.source_observation_id AND s.scope_id = l.scope_id"
-            " AND s.status = 'archived' AND s.superseded_by_id = l.derived_id"
-            " WHERE l.scope_id = %s AND EXISTS (SELECT 1 FROM observations_use u WHERE u.scope_id = l.scope_id"
-            " AND u.observation_id = l.derived_id AND u.used_at >= l.derived_at) ORDER BY 1, 2",
-            [scope_id],
-        )
+        cursor.execute(_ARCHIVED_SOURCES, [scope_id])
         for derived, source in cursor.fetchall():
             found[derived].append(source)
     return found

@@ -24,17 +24,18 @@ ERASE_PRUNED = "erase_pruned"  # the outbox task that erases after the grace per
 
 def _merge(work: Work, by: str) -> Effect:
     """A new row with the keeper's text and everybody's evidence; the sources leave the reads, whole (R58, R72, R96,
-    R101).
+    R101). A source that its repeats replace stands in the new row's lineage by what it came from itself.
     """
     operation = work.operation
     keep = int(operation.decision.get("keep") or operation.keeper_id or 0)
     known = _known(work)
-    combined = merge.combine(known.records, keeper=keep, policy=work.policy)
+    combined = merge.combine(known.records, keeper=keep, policy=work.policy, came_from=known.came_from)
     derived = store.write_derived(
         scope=operation.scope,
         derived=store.Derived(
             claim=replace(combined.claim, external_id=free_name(work)),
             sources=tuple(work.ids),
+            named=combined.derived_from,
             derivation=Kind.MERGE,
             operation=stamp(operation),
             chain=combined.chain,
@@ -148,9 +149,11 @@ class _Known:
 
     records: list[Record]
     keys: dict[int, str]  # source -> state
+    came_from: dict[int, list[int]]  # source that a merge made -> the observations that its lineage names
 
 
-# The roots of the evidence, the number of uses and the state of the given key of each row, one line each.
+# The roots of the evidence, the number of uses, the state of the given key and the lineage of each row, one line each.
+# What rests on episodes hands no lineage on: a promotion is a step that a reader has to see.
 _KNOWN: Final = """
 SELECT DISTINCT observation_id, 'root', root_source FROM observations_evidence WHERE scope_id = %(scope)s
   AND observation_id = ANY (%(ids)s)
@@ -158,12 +161,16 @@ UNION ALL SELECT observation_id, 'uses', count(*)::text FROM observations_use WH
   AND observation_id = ANY (%(ids)s) GROUP BY observation_id
 UNION ALL SELECT observation_id, 'key', state FROM observations_givenkey WHERE scope_id = %(scope)s
   AND observation_id = ANY (%(ids)s)
+UNION ALL SELECT l.derived_id, 'from', l.source_observation_id::text FROM observations_lineage l
+  WHERE l.scope_id = %(scope)s AND l.derived_id = ANY (%(ids)s) AND NOT EXISTS (SELECT 1 FROM observations_lineage e
+    WHERE e.scope_id = l.scope_id AND e.derived_id = l.derived_id AND e.source_episode_id IS NOT NULL)
 """
 
 
 def _known(work: Work) -> _Known:
     """What is known about the sources beside their rows. One query."""
     roots: defaultdict[int, set[str]] = defaultdict(set)
+    came_from: defaultdict[int, list[int]] = defaultdict(list)
     uses: dict[int, int] = {}
     keys: dict[int, str] = {}
     with connection.cursor() as cursor:
@@ -173,10 +180,12 @@ def _known(work: Work) -> _Known:
                 roots[pk].add(value)
             elif what == "uses":
                 uses[pk] = int(value)
+            elif what == "from":
+                came_from[pk].append(int(value))
             else:
                 keys[pk] = value
     records = [work.rows[pk].record(roots=frozenset(roots[pk]), uses=uses.get(pk, 0)) for pk in work.ids]
-    return _Known(records, keys)
+    return _Known(records, keys, came_from)
 
 
 def _said_of(work: Work, keys: Mapping[int, str], keep: int) -> int | None:

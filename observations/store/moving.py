@@ -35,9 +35,10 @@ class Derived:
     """A derived row to be written: the claim, where it comes from and what made it (R49)."""
 
     claim: Claim
-    sources: tuple[int, ...]  # observation ids, or episode ids with `of_episodes`
+    sources: tuple[int, ...]  # observation ids, or episode ids with `of_episodes`: whose evidence it takes over
     derivation: str  # merge, supersede, ...
     operation: str  # "op_…#generation"
+    named: tuple[int, ...] = ()  # what its lineage names, where that is not the sources
     chain: int = 0
     uses_inherited: int = 0
     same_text_as: int | None = None  # a source whose vector is this row's too
@@ -71,7 +72,7 @@ def write_derived(*, scope: Scope, derived: Derived) -> int:
 
 
 def _descend(*, scope_id: int, derived_id: int, derived: Derived, at: datetime) -> None:
-    """Write a derived row's lineage, an edge per source in their order. One query."""
+    """Write a derived row's lineage, an edge per source, or per row named instead, in their order. One query."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO observations_lineage (scope_id, derived_id, source_observation_id, source_episode_id,"
@@ -86,7 +87,7 @@ def _descend(*, scope_id: int, derived_id: int, derived: Derived, at: datetime) 
                 "derivation": derived.derivation,
                 "at": at,
                 "operation": derived.operation,
-                "sources": list(derived.sources),
+                "sources": list(derived.named or derived.sources),
             },
         )
 

@@ -183,19 +183,19 @@ def active(within: Scope) -> int:
 
 
 def longest_chain(within: Scope) -> int:
-    """The longest chain of merges, as the policy counts it: a repeat in the same words does not lengthen one."""
+    """The longest chain of merges behind a live row, as the policy counts it."""
     rows = Observation.objects.filter(scope=within, status=Status.ACTIVE)
     return int(rows.aggregate(longest=Max("chain"))["longest"] or 0)
 
 
-def nested(within: Scope) -> int:
-    """The most merges inside one another, repeats included, counted along the lineage."""
+def lineage_depth(within: Scope) -> int:
+    """The longest way down the lineage from any row, whatever its status: a derivation a step, as a reader walks it."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "WITH RECURSIVE below (top, id, depth) AS ("
-            " SELECT id, id, 0 FROM observations_observation WHERE scope_id = %s"
-            " UNION ALL SELECT b.top, l.source_observation_id, b.depth + 1 FROM below b"
-            " JOIN observations_lineage l ON l.derived_id = b.id AND l.derivation = 'merge'"
+            "WITH RECURSIVE below (id, depth) AS ("
+            " SELECT id, 0 FROM observations_observation WHERE scope_id = %s"
+            " UNION SELECT l.source_observation_id, b.depth + 1 FROM below b"
+            " JOIN observations_lineage l ON l.derived_id = b.id AND l.source_observation_id IS NOT NULL"
             ") SELECT coalesce(max(depth), 0) FROM below",
             [within.pk],
         )

@@ -43,13 +43,24 @@ def only(made: Plan, kind: Kind) -> Operation:
 
 
 def test_merging_preserves_every_source_id(within: Scope) -> None:
-    """R96: in the lineage, and with the evidence of each; also when what is merged was merged before."""
+    """R96: in the lineage, and with the evidence of each; also when what is merged was merged before.
+
+    Decision 0014: of a row that was merged with repeats of itself, the lineage names what it came from; its own id is
+    the operation's, and it names its successor.
+    """
     rows = engine.alike(within)
     first = engine.applied(only(engine.plan(within), Kind.MERGE))
     [fourth] = engine.alike(within, texts=["the relay sits in rack 4"])
-    second = engine.applied(only(engine.plan(within), Kind.MERGE))
-    named = {derived.pk: set(edges(derived)) for derived in (first, second)}
-    assert named == {first.pk: {row.pk for row in rows}, second.pk: {first.pk, fourth.pk}}
+    again = only(engine.plan(within), Kind.MERGE)
+    second = engine.applied(again)
+    said = {row.pk for row in rows}
+    assert {derived.pk: set(edges(derived)) for derived in (first, second)} == {
+        first.pk: said,
+        second.pk: {*said, fourth.pk},
+    }
+    assert set(again.sources.values_list("observation_id", flat=True)) == {first.pk, fourth.pk}
+    first.refresh_from_db()
+    assert (first.status, first.superseded_by_id) == (Status.ARCHIVED, second.pk)
     cited = {ref.source_uri for row in [*rows, fourth] for ref in row.evidence.all()}
     assert set(Evidence.objects.filter(observation=second).values_list("source_uri", flat=True)) == cited
     assert invariants.check() == []

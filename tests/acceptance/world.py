@@ -133,6 +133,16 @@ def merge() -> int:
     return propose(Kind.MERGE, rows()).pk
 
 
+def merge_again() -> int:
+    """An automatic merge of a row that a merge made with a repeat of it."""
+    first, second, third = rows()
+    made = propose(Kind.MERGE, [first, second])
+    assert apply(made.pk).outcome == runner.Outcome.APPLIED
+    derived = _operation(made.pk).derived
+    assert derived is not None
+    return propose(Kind.MERGE, [derived, third], keeper=derived).pk
+
+
 def supersede() -> int:
     """A contradiction of two, decided: the newer stays."""
     live = rows(2, same=False)
@@ -228,6 +238,7 @@ def applied(build: Callable[[], int]) -> Callable[[], int]:
 
 KINDS = {
     "merge": merge,
+    "merge again": merge_again,
     "supersede": supersede,
     "right claim": right_claim,
     "many values": many_values,

@@ -43,6 +43,15 @@ def test_a_merge_takes_fourteen_statements_however_many_rows_it_joins(count: int
     assert len(statements(undo, operation)) == 15
 
 
+def test_a_merge_of_a_row_that_a_merge_made_takes_no_statement_more() -> None:
+    within = scope()
+    first = propose(Kind.MERGE, same(within, 5))
+    apply(first)
+    second = propose(Kind.MERGE, [Observation.objects.get(derivation="merge"), *same(within, 1)])
+    assert len(statements(apply, second)) == 14
+    assert len(statements(undo, second)) == 15
+
+
 def test_a_key_that_a_model_gave_costs_one_statement_more_and_only_then() -> None:
     within = scope()
     rows = [observe("The relay hums", within=within) for _ in "ab"]

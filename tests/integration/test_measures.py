@@ -47,7 +47,7 @@ def test_what_was_applied_is_counted_by_kind_and_what_was_undone_is_not() -> Non
     a_store_with_everything()
     stats = everything()
     assert (stats.promotions, stats.compactions, stats.archived_by_decay, stats.aliases) == (1, 1, 1, 1)
-    assert stats.applied == {"alias": 1, "archive": 1, "compact": 1, "merge": 2, "promote": 1, "supersede": 2}
+    assert stats.applied == {"alias": 1, "archive": 1, "compact": 1, "merge": 4, "promote": 1, "supersede": 2}
     assert stats.given_keys == {"given": 2, "none": 1, "unusable": 1, "withdrawn": 1}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -134,6 +135,17 @@ def test_a_repeat_in_the_same_words_does_not_lengthen_the_chain() -> None:
     assert combine([row(1, "x"), row(2, "x")], keeper=1).chain == 1
     keyed = row(1, "x", ("plant", "is", "x"), chain=2)
     assert combine([keyed, row(2, "x")], keeper=1).chain == 3, "another key is another claim"
+
+
+def test_of_repeats_a_merged_row_is_named_by_what_it_came_from() -> None:
+    """Decision 0014: as deep as the chain is long; a merge of other words names the rows that it joined."""
+    merged, repeat, other = replace(row(3, "x", chain=1), derivation="merge"), row(4, "X."), row(5, "x y")
+    below = {3: [1, 2]}
+    assert combine([merged, repeat], keeper=3, came_from=below).derived_from == (1, 2, 4)
+    assert combine([merged, repeat], keeper=3).derived_from == (3, 4), "its lineage is not known"
+    assert combine([merged, repeat, other], keeper=3, came_from=below).derived_from == (3, 4, 5)
+    promoted = replace(row(3, "x"), derivation="promote")
+    assert combine([promoted, repeat], keeper=3, came_from=below).derived_from == (3, 4)
 
 
 def test_a_keeper_that_is_no_source_is_refused() -> None:
