@@ -157,7 +157,7 @@ def _signals(group: Group, written: Written, found: Coverage) -> dict[str, Json]
         "lost_at": lost,  # and, for a person to compare, what was turned round
         "invented": _counts(each.sort for each in found.invented),
         "invented_at": invented,
-        "turned": {turn.value: count for turn, count in _turns(found).items()},
+        **({"turned": {turn.value: count for turn, count in _turns(found).items()}} if found.turned else {}),
         "not_mentioned": _ids(ids, found.unmentioned),
         "not_named": _ids(ids, found.unnamed),
         "not_checked": _ids(ids, found.unread),
