@@ -71,7 +71,9 @@ def conversations() -> tuple[Conversation, ...]:
         )
     noted: dict[str, list[Noted]] = defaultdict(list)
     for row in _rows("locomo_observations.jsonl"):
-        noted[row["conversation"]].append(_noted(row, [turns[row["conversation"]][uri] for uri in row["source_uris"]]))
+        said = turns[row["conversation"]]
+        speakers = _words(" ".join({turn.speaker for turn in said.values()}))
+        noted[row["conversation"]].append(_noted(row, [said[uri] for uri in row["source_uris"]], speakers))
     return tuple(Conversation(name, tuple(said.values()), tuple(noted[name])) for name, said in turns.items())
 
 
@@ -120,24 +122,26 @@ def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _noted(row: Mapping[str, Any], turns: Sequence[Turn]) -> Noted:
-    """The observation with the clause of its turns that shares most words with it."""
-    wanted = _words(row["text"])
+def _noted(row: Mapping[str, Any], turns: Sequence[Turn], speakers: frozenset[str]) -> Noted:
+    """The observation with the clause of its turns that shares most words with it; questions come last."""
+    wanted = _words(row["text"]) - speakers
     offered = [(turn, piece) for turn in turns for piece in pieces(turn.text)]
-    turn, quote = max(offered, key=lambda pair: _shares(_words(pair[1]), wanted))
+    turn, quote = max(offered, key=lambda pair: _fits(pair[1], wanted))
     return Noted(
         id=row["id"], text=row["text"], subject=row["subject"], turn=turn.source_uri, speaker=turn.speaker, quote=quote
     )
 
 
-def _shares(said: frozenset[str], wanted: frozenset[str]) -> tuple[int, float]:
-    """More shared words first; of those the piece with fewer others."""
+def _fits(piece: str, wanted: frozenset[str]) -> tuple[float, float]:
+    """More shared words first, a question for two less; then the piece with fewer others, or the longest."""
+    said = _words(piece)
     shared = len(said & wanted)
-    return shared, shared / max(1, len(said))
+    return shared - 2 * piece.endswith("?"), shared / max(1, len(said)) if shared else len(piece)
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(word[:5] for word in tokens(text) if len(word) > 3)
+    """The words that tell two texts apart, without most of their endings."""
+    return frozenset(word.removesuffix("'s")[:5] for word in tokens(text) if len(word) > 3)
 
 
 def pieces(text: str) -> list[str]:

@@ -46,6 +46,7 @@ class Dropped(StrEnum):
     SUBJECT = "its subject is not who or what it speaks of"
     PREDICATE = "its predicate is no short name of a relation"
     OBJECT = "its object does not stand in it"
+    MOOD = "it denies or supposes, and its predicate and object do not, or the other way round"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from observations.extraction.asking import readable
-from observations.extraction.believing import Batch, Said, doubt, key_of
+from observations.extraction import dating
+from observations.extraction.asking import LONGEST_TURN, readable
+from observations.extraction.believing import Batch, Said, doubt
 from observations.extraction.claims import Extracted, Proposed, Quoted, Refusal, Refused
+from observations.extraction.keys import key_of
 from observations.llm import Reply, Unusable
 from observations.llm.reading import find_quote, json_in
 from observations.normalise import clean, normalised
@@ -109,13 +111,13 @@ class _Reading:
             return found
         if not entry.get("quote"):
             return Refusal.NO_QUOTE
-        ours = any(find_quote(quote, turn.text) for turn in turns)
+        ours = any(find_quote(quote, turn.text[:LONGEST_TURN]) for turn in turns)
         return Refusal.OUR_BLOCK if ours else Refusal.NOT_FOUND
 
     def _judge(self, entry: Mapping[str, Any], text: str, said: Sequence[Said]) -> None:
         """Believe a claim whose quote stands in a turn, or not."""
         first = said[0]
-        given = {name: _text(entry.get(name)) for name in ("subject", "predicate", "object")}
+        given = {name: _part(entry.get(name)) for name in ("subject", "predicate", "object")}
         for words in (*given.values(), *(each.words for each in said)):
             if secret := secret_in(words):
                 self.refused.append(
@@ -125,7 +127,7 @@ class _Reading:
         refusal = doubt(text=text, subject=given["subject"], said=first, batch=self.batch)
         if refusal is not None:
             return self.refuse(refusal, text, said=first)
-        subject, predicate, object_, dropped = key_of(text=text, given=given, said=first)
+        subject, predicate, object_, dropped = key_of(text=text, given=given, turn=first.turn)
         proposed = Proposed(
             text=text,
             kind=_kind(entry.get("kind")),
@@ -136,6 +138,7 @@ class _Reading:
             subject=subject,
             predicate=predicate,
             object=object_,
+            valid_from=dating.begins(claim=text, on=first.turn.happened_at),
             dropped=dropped,
         )
         return self._keep(proposed)
@@ -163,9 +166,13 @@ def _same_voice(said: Sequence[Said]) -> list[Said]:
 def _text(entry: Any) -> str:
     """The text of an entry, or of a bare string, as one line that can be stored and hides nothing."""
     text = entry.get("text") if isinstance(entry, Mapping) else entry
-    if isinstance(text, int) and not isinstance(text, bool) and not isinstance(entry, Mapping):
-        text = str(text)
     return " ".join("".join(map(_seen, clean(text)[0])).split()) if isinstance(text, str) else ""
+
+
+def _part(given: Any) -> str:
+    """A part of a key; a number is its figures, and what is neither is nothing."""
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return _text(str(given) if number else given) if not isinstance(given, Mapping) else ""
 
 
 def _seen(character: str) -> str:

@@ -110,10 +110,10 @@ _ORDINARY: Final = _words(
     "when because and or but easy hard difficult impossible possible strong weak secure insecure safe unsafe long "
     "short simple complex complicated good bad great terrible wrong right correct incorrect invalid valid old new lost "
     "gone forgotten missing mandatory optional important hidden secret private known unknown public reset blank empty "
-    "default same different unique stolen random fun okay fine there here mine yours somewhere something nothing anything "
-    "everything none see ask set written kept sent shown ready be been due up down out off sensitive case-sensitive "
-    "manager managers policy problem trouble crucial essential vital nowhere sicher falsch nicht weg ein eine das der "
-    "die que un una le la"
+    "default same different unique stolen random fun okay fine there here mine yours somewhere something nothing "
+    "anything everything none see ask set written kept sent shown ready be been due up down out off sensitive "
+    "case-sensitive manager managers policy problem trouble crucial essential vital nowhere sicher falsch nicht "
+    "weg ein eine das der die que un una le la"
 )
 _SAID_OF: Final = ("ed", "ing", "ly", "able", "ible", "'s", "n't")
 _PLACEHOLDER: Final = re.compile(
