@@ -303,8 +303,8 @@ NEGATIVE_ENDINGS: Final = ("less", "-free", "-less")
 
 IRREGULAR: Final = table("""
     be: am are is was were been being; beat: beaten; have: has had having; do: does did done; go: goes went gone;
-    run: ran; see: saw seen; eat: ate eaten; take: took taken; give: gave given; get: got gotten; come: came; become: became;
-    begin: began begun; break: broke broken; bring: brought; build: built; buy: bought; catch: caught;
+    run: ran; see: saw seen; eat: ate eaten; take: took taken; give: gave given; get: got gotten; come: came;
+    become: became; begin: began begun; break: broke broken; bring: brought; build: built; buy: bought; catch: caught;
     choose: chose chosen; draw: drew drawn; drink: drank drunk; drive: drove driven; fall: fell fallen; feel: felt;
     fight: fought; find: found; fly: flew flown; forget: forgot forgotten; grow: grew grown; hear: heard; hold: held;
     keep: kept; know: knew known; leave: left; lend: lent; lose: lost; make: made; meet: met; pay: paid;
