@@ -115,6 +115,7 @@ def run_taken(
     progress: Callable[[int], object] | None = None,
 ) -> RunReport:
     """The same for who holds the scope's outbox row already: a worker. After `seconds` no further batch is begun."""
+    _close_dead(scope)
     intake = Intake.objects.filter(scope=scope, enabled=True).first()
     if intake is None:
         return RunReport(Ran.OFF, not_run="This scope's turns are not read in the background; enable that first.")
@@ -123,7 +124,7 @@ def run_taken(
     run = _Run(
         scope=scope,
         intake=intake,
-        row=_begin(scope, trigger, by),
+        row=IntakeRun.objects.create(scope=scope, trigger=trigger, by=by[:150]),
         by=by,
         progress=progress or (lambda _count: None),
         most=limit,
@@ -132,15 +133,15 @@ def run_taken(
     return run.go(completer, embedder)
 
 
-def _begin(scope: Scope, trigger: str, by: str) -> IntakeRun:
-    """The row of a new run. Whatever still seems to run has lost the scope: its process died, or it is too late."""
-    with transaction.atomic():
-        IntakeRun.objects.filter(scope=scope, state=IntakeRun.State.RUNNING).update(
-            state=IntakeRun.State.INTERRUPTED,
-            finished_at=ClockTimestamp(),
-            error="Its process ended in the middle; what it had stored stays, and the next run went on.",
-        )
-        return IntakeRun.objects.create(scope=scope, trigger=trigger, by=by[:150])
+def _close_dead(scope: Scope) -> None:
+    """Say of runs that still seem to run that they do not: whoever is here holds the scope's outbox row, so their
+    process died, or has lost the row and comes too late to store anything.
+    """
+    IntakeRun.objects.filter(scope=scope, state=IntakeRun.State.RUNNING).update(
+        state=IntakeRun.State.INTERRUPTED,
+        finished_at=ClockTimestamp(),
+        error="Its process ended in the middle; what it had stored stays, and the next run goes on.",
+    )
 
 
 class _Stop(Exception):
