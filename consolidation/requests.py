@@ -69,14 +69,26 @@ def forget(*, scope: Scope, ids: Sequence[int] | None, by: str, request: str) ->
     return _asked(proposal, scope=scope, rows=rows, by=by)
 
 
-# What was derived from a row holds its words: merged rows, promoted facts, summaries, and so on down.
+# What was derived from a row holds its words: merged rows, promoted facts, summaries, and so on down. No lineage leads
+# from a row that was merged with repeats of it to the later versions (decision 0014): the merges that took it in do,
+# undone ones too, and in an imported store its successor.
 _CLOSURE: Final = """
 WITH RECURSIVE held (id) AS (
   SELECT id FROM observations_observation
   WHERE scope_id = %(scope)s AND status <> 'erased' AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s::bigint[]))
   UNION
-  SELECT l.derived_id FROM held JOIN observations_lineage l
-    ON l.scope_id = %(scope)s AND l.source_observation_id = held.id
+  SELECT d.id FROM held JOIN LATERAL (
+    SELECT l.derived_id AS id FROM observations_lineage l
+    WHERE l.scope_id = %(scope)s AND l.source_observation_id = held.id
+    UNION ALL
+    SELECT p.derived_id FROM consolidation_operationsource s
+    JOIN consolidation_operation p ON p.scope_id = s.scope_id AND p.id = s.operation_id
+    WHERE s.scope_id = %(scope)s AND s.observation_id = held.id AND p.kind = 'merge' AND p.derived_id IS NOT NULL
+    UNION ALL
+    SELECT o.superseded_by_id FROM observations_observation o
+    WHERE o.scope_id = %(scope)s AND o.id = held.id AND o.derivation = 'merge' AND o.status IN ('archived', 'erased')
+      AND o.superseded_by_id IS NOT NULL
+  ) d ON true
 )
 SELECT held.id FROM held JOIN observations_observation o ON o.id = held.id AND o.scope_id = %(scope)s
 WHERE o.status <> 'erased' ORDER BY held.id

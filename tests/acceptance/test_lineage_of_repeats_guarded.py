@@ -12,7 +12,7 @@ from importlib import import_module
 import pytest
 from django.db import connection, transaction
 
-from consolidation import invariants, review, runner
+from consolidation import invariants, requests, review, runner
 from consolidation.models import Policy
 from consolidation.operations import Approval, Kind
 from consolidation.runner import Outcome
@@ -81,35 +81,20 @@ def test_what_was_said_is_pruned_as_before_and_stays_named_by_every_later_versio
     assert world.broken() == []
 
 
-# What a request to forget has to follow from a row (decision 0014): lineage; every merge that took it in, undone or
-# not; and what it was archived for, because an import brings no operations.
-CLOSURE = """
-WITH RECURSIVE below (id) AS (
-  SELECT %s::bigint
-  UNION
-  SELECT d.id FROM below b JOIN LATERAL (
-    SELECT l.derived_id AS id FROM observations_lineage l WHERE l.source_observation_id = b.id
-    UNION ALL
-    SELECT o.derived_id FROM consolidation_operationsource s JOIN consolidation_operation o ON o.id = s.operation_id
-    WHERE s.observation_id = b.id AND o.kind = 'merge' AND o.derived_id IS NOT NULL
-    UNION ALL
-    SELECT o.superseded_by_id FROM observations_observation o
-    WHERE o.id = b.id AND o.derivation = 'merge' AND o.status IN ('archived', 'erased')
-      AND o.superseded_by_id IS NOT NULL
-  ) d ON true
-) SELECT id FROM below
-"""
-LINEAGE_ALONE = """
-WITH RECURSIVE below (id) AS (
-  SELECT %s::bigint
-  UNION SELECT l.derived_id FROM below b JOIN observations_lineage l ON l.source_observation_id = b.id
-) SELECT id FROM below
-"""
+def closure(row: Observation) -> set[int]:
+    """What a request to forget the row takes with it."""
+    return set(requests.closure(scope_id=row.scope_id, ids=[row.pk]))
 
 
-def closure(row: Observation, query: str = CLOSURE) -> set[int]:
+def lineage_alone(row: Observation) -> set[int]:
+    """The control: what a walk down the lineage finds, and nothing else does."""
     with connection.cursor() as cursor:
-        cursor.execute(query, [row.pk])
+        cursor.execute(
+            "WITH RECURSIVE below (id) AS (SELECT %s::bigint"
+            " UNION SELECT l.derived_id FROM below b JOIN observations_lineage l ON l.source_observation_id = b.id)"
+            " SELECT id FROM below",
+            [row.pk],
+        )
         return {int(pk) for (pk,) in cursor.fetchall()}
 
 
@@ -118,7 +103,7 @@ def test_from_what_was_said_lineage_alone_reaches_every_version_in_one_step(with
     said, merges = sessions(within, 3)
     undo(merges[-1])
     made = {derived_of(operation).pk for operation in merges}
-    assert closure(said[0]) == closure(said[0], LINEAGE_ALONE) == {said[0].pk, *made}
+    assert closure(said[0]) == lineage_alone(said[0]) == {said[0].pk, *made}
 
 
 def test_from_a_row_in_between_the_closure_reaches_every_row_that_repeats_it_and_lineage_alone_does_not(
@@ -129,7 +114,7 @@ def test_from_a_row_in_between_the_closure_reaches_every_row_that_repeats_it_and
     undo(merges[-1])
     made = [derived_of(operation) for operation in merges]
     assert closure(made[0]) == ids(made)
-    assert closure(made[0], LINEAGE_ALONE) == {made[0].pk}, "the control"
+    assert lineage_alone(made[0]) == {made[0].pk}, "the control"
     with transaction.atomic():
         gone = [*(row.pk for row in said), *closure(made[0])]
         store.erase(scope_id=within.pk, ids=gone, by="ana", reason="asked", request="forget:1")
@@ -146,7 +131,7 @@ def test_in_an_imported_store_the_closure_reaches_them_without_any_operation(wit
     found = Observation.objects.get(external_id=between.external_id)
     reached = Observation.objects.filter(pk__in=closure(found)).values_list("external_id", flat=True)
     assert last.external_id in set(reached)
-    assert closure(found, LINEAGE_ALONE) == {found.pk}, "the control"
+    assert lineage_alone(found) == {found.pk}, "the control"
 
 
 # --- another store ---------------------------------------------------------------------------------------------------
