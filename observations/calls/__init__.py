@@ -33,7 +33,7 @@ from observations.calls.reading import (
     prompt,
     search,
 )
-from observations.calls.rights import CallRefused, Code, Right
+from observations.calls.rights import CallRefused, Code, Right, has_right
 from observations.calls.writing import (
     correct,
     forget,
@@ -110,6 +110,7 @@ __all__ = [
     "correct",
     "forget",
     "get_observation",
+    "has_right",
     "history_of_observation",
     "intake_status",
     "known",

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
 
 from observations import ingest
@@ -52,13 +53,14 @@ class CallRefused(Exception):
 
 def check(*, caller: Caller, right: Right, scope: str) -> None:
     """Raise CallRefused (forbidden) unless the caller has the right and reaches the scope. No query."""
-    if not _has(caller, right):
+    if not has_right(caller=caller, right=right):
         raise CallRefused(Code.FORBIDDEN, f"This caller may not {right}: use one that may.")
     if not caller.reaches(scope):
         raise CallRefused(Code.FORBIDDEN, "This caller does not reach that scope: name one within its pattern.")
 
 
-def _has(caller: Caller, right: Right) -> bool:
+def has_right(*, caller: Caller, right: Right) -> bool:
+    """Whether a caller may make calls that need the right, wherever it reaches. No query."""
     if right is Right.READ:
         return caller.may_read
     if right is Right.WRITE:
@@ -114,6 +116,8 @@ def refusals() -> Iterator[None]:
         extra: dict[str, int | str] = {"refusal": _WORDS[kind]} if kind in _WORDS else {}
         extra |= {name: value for name in ("current", "count", "limit", "length") if (value := _figure(refused, name))}
         raise CallRefused(_CODES.get(kind, Code.INVALID), str(refused), extra) from refused
+    except ObjectDoesNotExist as error:
+        raise CallRefused(Code.CONFLICT, "A row was moved by somebody else just now: make the call again.") from error
     except (DatabaseError, InterfaceError) as error:
         raise _of_the_database(error) from error
 

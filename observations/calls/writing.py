@@ -172,7 +172,7 @@ def residue_hold(*, caller: Caller, asked: schemas.HoldResidue) -> schemas.Resid
 
 
 def _remembered(kept: Kept) -> schemas.Remembered:
-    return schemas.Remembered(**asdict(kept))
+    return schemas.Remembered(**{name: getattr(kept, name) for name in schemas.Remembered.model_fields})
 
 
 def _claim(given: ClaimIn) -> Claim:

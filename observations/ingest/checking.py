@@ -108,7 +108,7 @@ def _fault(claim: Claim, now: datetime) -> str:
 
 def fault_of_text(*texts: str) -> str:
     """Why words may not become memory: they hold a secret, or what our own context block said. "" when they may."""
-    for text in texts:
+    for text in filter(None, texts):
         if _holds_our_block(text):
             return "the text holds our own context block, which is memory already: leave it out"
         if secret := screening.secret_in(text):

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from observations import outbox, store
 from observations.ingest.checking import Checked, check_claims
-from observations.ingest.deliberate import evidence_of, keep, note, refusal
+from observations.ingest.deliberate import evidence_of, keep, note, refusal, state_of
 from observations.models import Event, Observation, Scope, Transition
 from observations.normalise import key_part, normalised
 from observations.records import Action, Claim, Kept, StatedBy, Status, WrittenBy, is_program
@@ -67,14 +67,15 @@ def correct(
     [item] = check_claims(scope=scope, claims=[claim], by=by, speaks_for_user=speaks_for_user)
     if item.refused:
         return refusal(item)
-    for again in (True, False):  # once more: another writer may have added the same id, or moved a row, just now
-        try:
-            with transaction.atomic():
-                return _correct(_Correction(scope, observation_id, item, by, union), version)
-        except (IntegrityError, Observation.DoesNotExist):
-            if not again:
-                raise
-    raise AssertionError("unreachable")
+    asked = _Correction(scope, observation_id, item, by, union)
+    try:
+        with transaction.atomic():
+            return _correct(asked, version)
+    except (IntegrityError, OperationalError, Observation.DoesNotExist) as error:
+        if isinstance(error, OperationalError) and not state_of(error).startswith("40"):
+            raise
+    with transaction.atomic():  # once more: another writer added the same id, moved a row or crossed our way just now
+        return _correct(asked, version)
 
 
 @dataclass(frozen=True, slots=True)

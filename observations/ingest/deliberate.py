@@ -57,7 +57,7 @@ def _stored(scope: Scope, items: Sequence[Checked], by: str) -> list[Kept]:
             if not again:
                 raise
         except DatabaseError as error:
-            state = str(getattr(error.__cause__, "sqlstate", None) or "")
+            state = state_of(error)
             if isinstance(error, OperationalError) and not state.startswith("40"):
                 raise
             if not (again and (isinstance(error, IntegrityError) or state.startswith("40"))):
@@ -66,6 +66,11 @@ def _stored(scope: Scope, items: Sequence[Checked], by: str) -> list[Kept]:
         return [refusal(items[0], f"the database refuses the claim (SQLSTATE {state or 'unknown'})")]
     middle = len(items) // 2
     return [*_stored(scope, items[:middle], by), *_stored(scope, items[middle:], by)]
+
+
+def state_of(error: DatabaseError) -> str:
+    """PostgreSQL's code for what went wrong; "" where it gave none. 40… may not come again."""
+    return str(getattr(error.__cause__, "sqlstate", None) or "")
 
 
 # --- keeping, inside the transaction ---------------------------------------------------------------------------------
@@ -144,9 +149,9 @@ def _placed(item: Checked, places: list[_Place]) -> _Place:
 
 
 def _outranks(item: Checked, row: Observation) -> bool:
-    """Whether a person's own word meets a row that has it from somebody less trusted (R47 protects it only then)."""
-    origin, theirs = item.claim.stated_by, StatedBy(row.stated_by)
-    return origin in (StatedBy.USER, StatedBy.OPERATOR) and origin.rank > theirs.rank and not item.claim.external_id
+    """Whether a person's own word meets a row that has it from no person (R47 protects only what a user wrote)."""
+    people = (StatedBy.USER, StatedBy.OPERATOR)
+    return item.claim.stated_by in people and row.stated_by not in people and not item.claim.external_id
 
 
 def _join(place: _Place, item: Checked) -> None:

@@ -13,7 +13,8 @@ import pytest
 from observations import calls, ingest, store
 from observations.calls import Caller, CallRefused, Code, schemas
 from observations.models import CoreMemory, CoreRevision, Episode, Event, Evidence, Intake, Observation, Outbox, Residue
-from observations.records import Action, Status
+from observations.records import Action
+from tests.acceptance import world
 from tests.acceptance.actors import together
 from tests.acceptance.boundaries import run_in_child
 from tests.building import scope
@@ -136,6 +137,18 @@ def test_two_corrections_of_one_row_at_once_have_one_winner() -> None:
         assert list(Observation.objects.active().in_scope(within).values_list("pk", flat=True)) == [won.id]
 
 
+def test_two_rows_corrected_to_each_others_words_at_once_end_as_one_row_or_two_and_nobody_waits_forever() -> None:
+    for seed in range(ROUNDS):
+        within = scope(f"team-a/{seed}")
+        first, second = (
+            calls.remember(caller=CALLERS[0], asked=schemas.Remember(scope=within.name, text=text)) for text in "ab"
+        )
+        answers = acts("correct", seed, {"id": first.id, "text": "b"}, {"id": second.id, "text": "a"})
+        assert all(isinstance(answer, schemas.Remembered | CallRefused) for answer in answers), answers
+        assert not any(isinstance(answer, CallRefused) and answer.code is Code.UNAVAILABLE for answer in answers)
+        assert 1 <= Observation.objects.active().in_scope(within).count() <= 2
+
+
 def test_residue_of_two_runs_at_once_keeps_to_its_places() -> None:
     for seed in range(5):
         Intake.objects.create(scope=scope(f"team-a/{seed}"), residue=True, updated_by="ana")
@@ -205,4 +218,4 @@ def test_killed_at_any_statement_a_write_is_whole_or_absent_and_doing_it_again_e
         assert the_store() in (before, after), boundary
         act()
         assert the_store() == after, boundary
-        assert not Observation.objects.exclude(status__in=[Status.ACTIVE, Status.SUPERSEDED]).exists()
+        assert not world.broken(), boundary
