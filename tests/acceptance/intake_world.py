@@ -25,7 +25,7 @@ CLUB = "Ana rows in the rowing club"
 TEA, COFFEE = "Bo drinks tea at four", "Bo drinks coffee at four"
 LIFT = "The lift was repaired"
 FOUR, SEVEN = "The relay sits in rack 4", "The relay sits in rack 7"
-# All that a decision can do: an update, a replacement, a bare delete, a conflict of two people; beside a repeat and more.
+# All that a decision can do: update, replace, ask for a bare delete and for a conflict of two people; beside a repeat.
 DECIDES = {
     LYON: ("UPDATE", OSLO, False),
     SEVEN: ("DELETE", FOUR, True),
