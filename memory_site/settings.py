@@ -77,6 +77,9 @@ TEMPLATES = [
 DATABASES = {
     "default": django_database(env.str("DATABASE_URL", default="postgresql://palimpsest_app@localhost/palimpsest"))
 }
+# A thread of the web server keeps its connection for a minute: making one takes longer than most requests. Workers give
+# theirs back after each task.
+DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
 APPLICATION_ROLE = str(DATABASES["default"].get("USER", ""))  # kept apart: `migrate` swaps the connection's own user
 MIGRATE_DATABASE_URL = env.str("MIGRATE_DATABASE_URL", default="")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

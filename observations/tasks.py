@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from observations import ingest, outbox
+from observations import access, ingest, outbox
 from observations.llm import Answer
 from observations.models import IntakeRun, Scope
 
@@ -22,8 +22,8 @@ def sweep() -> str:
 
 @shared_task(ignore_result=True)
 def age_outbox() -> str:
-    """Forget rows finished a month ago; open rows stay."""
-    return f"{outbox.age()} rows"
+    """Forget rows finished a month ago, and receipts of requests made a day ago; open rows stay."""
+    return f"{outbox.age()} rows, {access.age_receipts()} receipts"
 
 
 @shared_task(ignore_result=True)

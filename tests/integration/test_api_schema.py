@@ -15,6 +15,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -136,6 +137,7 @@ def test_schemathesis_finds_no_fault_and_no_answer_that_is_not_described(may_wri
     schema = schemathesis.openapi.from_wsgi(f"{PREFIX}/openapi.json", application)
     statuses: Counter[int] = Counter()
     for result in schema.get_all_operations():
+        assert isinstance(result, Ok)
         operation = result.ok()
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             strategy = operation.as_strategy(generation_mode=mode)
