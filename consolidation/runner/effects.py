@@ -148,10 +148,12 @@ class _Known:
     """The locked sources as the rules see them, and what a model said about the keys of some."""
 
     records: list[Record]
-    keys: dict[int, str]  # source -> state
+    keys: dict[int, str]  # source -> a word of _SAYS_LESS
     came_from: dict[int, list[int]]  # source that a merge made -> the observations that its lineage names
 
 
+# What a model said about a row, from what a person took back to what could not be used.
+_SAYS_LESS: Final = ("withdrawn", "given 3", "given 2", "given 1", "given 0", "none", "unusable")
 # The roots of the evidence, the number of uses, the state of the given key and the lineage of each row, one line each.
 # What rests on episodes hands no lineage on: a promotion is a step that a reader has to see.
 _KNOWN: Final = """
@@ -159,7 +161,9 @@ SELECT DISTINCT observation_id, 'root', root_source FROM observations_evidence W
   AND observation_id = ANY (%(ids)s)
 UNION ALL SELECT observation_id, 'uses', count(*)::text FROM observations_use WHERE scope_id = %(scope)s
   AND observation_id = ANY (%(ids)s) GROUP BY observation_id
-UNION ALL SELECT observation_id, 'key', state FROM observations_givenkey WHERE scope_id = %(scope)s
+UNION ALL SELECT observation_id, 'key', CASE state WHEN 'given'
+    THEN 'given ' || (subject <> '')::int + (predicate <> '')::int + (object <> '')::int ELSE state END
+  FROM observations_givenkey WHERE scope_id = %(scope)s
   AND observation_id = ANY (%(ids)s)
 UNION ALL SELECT l.derived_id, 'from', l.source_observation_id::text FROM observations_lineage l
   WHERE l.scope_id = %(scope)s AND l.derived_id = ANY (%(ids)s) AND NOT EXISTS (SELECT 1 FROM observations_lineage e
@@ -190,8 +194,11 @@ def _known(work: Work) -> _Known:
 
 def _said_of(work: Work, keys: Mapping[int, str], keep: int) -> int | None:
     """Which source of the kept text hands on what a model said about it: first one whose key a person took back, then
-    the kept row itself. No query.
+    one that has most of a key, so that no question about it is lost, then the kept row itself. No query.
     """
-    alike = [pk for pk in keys if work.rows[pk].content_hash == work.rows[keep].content_hash]
-    ranked = sorted(alike, key=lambda pk: (keys[pk] != GivenKey.State.WITHDRAWN, pk != keep, pk))
-    return ranked[0] if ranked else None
+    kept = work.rows[keep]
+    alike = [pk for pk in keys if work.rows[pk].text_key == kept.text_key != 0]
+    ranked = sorted(
+        (_SAYS_LESS.index(keys[pk]), pk != keep, work.rows[pk].content_hash != kept.content_hash, pk) for pk in alike
+    )
+    return ranked[0][-1] if ranked else None

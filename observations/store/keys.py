@@ -117,18 +117,21 @@ def withdraw_key(*, observation: Observation, by: str) -> None:
 
 
 def copy_key(*, scope_id: int, into: int, source: int) -> None:
-    """Give a row what a model said about another one of the same text and key, if anything. One query.
+    """Give a row what a model said about another one of the same normalised text and key, if anything. One query.
 
-    A row of another text or key, one that has an answer already, and an answer that could not be used get nothing.
+    A row of another text or key, one that has an answer already, and an answer that could not be used get nothing. The
+    quoted words are handed on only where the texts are the same to the letter: they are positions.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO observations_givenkey (scope_id, observation_id, state, subject, predicate, object,"
             " subject_key, sp_key, spo_key, quote_start, quote_end, model, prompt_version, attempts, at, withdrawn_by)"
             " SELECT g.scope_id, n.id, g.state, g.subject, g.predicate, g.object, g.subject_key, g.sp_key, g.spo_key,"
-            " g.quote_start, g.quote_end, g.model, g.prompt_version, g.attempts, g.at, g.withdrawn_by"
+            " CASE WHEN n.text = o.text THEN g.quote_start END, CASE WHEN n.text = o.text THEN g.quote_end END,"
+            " g.model, g.prompt_version, g.attempts, g.at, g.withdrawn_by"
             " FROM observations_givenkey g JOIN observations_observation o ON o.id = g.observation_id"
-            " JOIN observations_observation n ON n.scope_id = g.scope_id AND n.text = o.text"
+            " JOIN observations_observation n ON n.scope_id = g.scope_id"
+            "  AND n.text_key = o.text_key AND n.text_key <> 0"
             "  AND (n.subject, n.predicate, n.object) = (o.subject, o.predicate, o.object)"
             " WHERE g.scope_id = %s AND o.id = %s AND n.id = %s AND g.state <> 'unusable' ON CONFLICT DO NOTHING",
             [scope_id, source, into],

@@ -165,11 +165,22 @@ def test_a_copy_carries_what_a_person_decided_and_what_left_the_reads(
 
 def test_no_copy_goes_to_another_text_another_key_or_another_scope(anna: Observation) -> None:
     others = [
-        observe("Anna lives in Oslo", within=anna.scope),
+        observe("Anna lives in Bergen.", within=anna.scope),
         observe("Anna lives in Oslo.", within=anna.scope, key=("Anna", "", "")),
         observe("Anna lives in Oslo.", within=scope("elsewhere")),
     ]
     assert [copied(anna, other) for other in others] == [None, None, None]
+
+
+def test_a_row_of_the_same_words_in_another_spelling_takes_the_key_over_without_its_positions(
+    anna: Observation,
+) -> None:
+    """A merge of the two loses no question about the key (R71)."""
+    source, copy = key_of(anna), copied(anna, observe("Anna  lives in Oslo", within=anna.scope))
+    assert source is not None
+    assert copy is not None
+    assert (copy.predicate, copy.object, copy.sp_key) == (source.predicate, source.object, source.sp_key)
+    assert (copy.quote_start, copy.quote_end) == (None, None)
 
 
 def test_no_copy_is_made_of_an_answer_that_could_not_be_used(here: Scope) -> None:

@@ -15,7 +15,7 @@ from consolidation.candidates import Link, Met
 from consolidation.merge import combine, contradicts, judge, merge_proposals, overlap
 from consolidation.operations import Approval, Kind, Proposal
 from consolidation.policy import Policy
-from observations.records import MemoryKind, Record, StatedBy
+from observations.records import Claim, MemoryKind, Record, StatedBy
 from tests.unit.rows import PROFILE, all_links, day, row
 
 TEXTS = st.sampled_from(
@@ -203,6 +203,11 @@ def test_no_change_of_value_is_lost_when_a_pass_is_applied_and_the_next_one_plan
     assert {tuple(sorted({into[source] for source in sources})) for sources in before} == after
 
 
+def claim_key(claim: Claim) -> tuple[str, str, str]:
+    """The key that a merged row is written with."""
+    return claim.subject, claim.predicate, claim.object
+
+
 def applied(rows: list[Record], made: tuple[Proposal, ...]) -> tuple[list[Record], dict[int, int]]:
     """The rows after the automatic merges, and which row each became."""
     by_id = {record.id: record for record in rows}
@@ -212,7 +217,21 @@ def applied(rows: list[Record], made: tuple[Proposal, ...]) -> tuple[list[Record
             kept, sources = by_id[proposal.keeper], [by_id[source] for source in proposal.sources]
             claim = combine(sources, keeper=proposal.keeper).claim
             number = 100 + proposal.keeper
-            by_id[number] = replace(kept, id=number, valid_from=claim.valid_from, valid_to=claim.valid_to)
+            told = [one for one in (kept, *sources) if one.key_by and one.normalised == kept.normalised]
+            said = max(
+                told, key=lambda one: sum(map(bool, one.key)), default=kept
+            )  # as the runner hands on a given key
+            keyed = kept if all(claim_key(claim)) else said
+            by_id[number] = replace(
+                kept,
+                id=number,
+                valid_from=claim.valid_from,
+                valid_to=claim.valid_to,
+                **{
+                    name: getattr(keyed, name)
+                    for name in ("key", "subject", "predicate", "object", "key_by", "own_key")
+                },
+            )
             into |= dict.fromkeys(proposal.sources, number)
     return [by_id[number] for number in sorted(set(into.values()))], into
 
