@@ -317,7 +317,10 @@ def _beside(found: re.Match[str], on: date) -> Iterator[Span]:
     elif unit == "year":
         yield _year(on.year + step)
     else:
-        yield from (_season(unit, on.year + year) for year in {step, step - 1, 0} if abs(year) < 2)
+        for year in (-1, 0, 1):
+            season = _season(unit, on.year + year)
+            if (step <= 0 and year <= 0 and season.first <= on) or (step >= 0 and year >= 0 and season.last >= on):
+                yield season
 
 
 _STEPS: Final = {
@@ -406,9 +409,9 @@ _FORMS: Final = (
     _counted(rf"(?:over\s+|in\s+|during\s+)?the\s+(?:past|last)\s+{_N}\s+{_UNIT}", _for_long),
     _counted(rf"(?:the\s+)?{_WHICH}\s+{_PERIOD}", _beside),
     _counted(rf"(?:the\s+)?{_WHICH}\s+{_NAMED_DAY}{_PART}", _weekday),
-    _counted(rf"{_FULL_DAY}{_PART}", _weekday),
+    _counted(rf"(?<!every )(?<!each ){_FULL_DAY}{_PART}", _weekday),
     _counted(rf"{_WHICH}\s+{_MONTH}", _named_month),
-    _counted(r"(?:on\s+)?the\s+(?P<d>\d{1,2})(?:st|nd|rd|th)", _ordinal_day),
+    _counted(rf"the\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)(?!\s+(?:of\s+)?{_MONTH})", _ordinal_day),
 )
 
 # --- days that come again --------------------------------------------------------------------------------------------

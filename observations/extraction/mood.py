@@ -47,12 +47,13 @@ _IDIOMS: Final = phrases(
 _HEDGES: Final = words(
     "if unless whether maybe perhaps might wish wishes wished hope hopes hoped hoping want wants wanted wanting",
     "wanna plan plans planned planning consider considering dream dreams would should gonna will shall suppose",
-    "probably possibly someday wenn ob vielleicht möchte peut-être quizás forse",
+    "probably possibly someday suggest suggests suggested recommend recommends recommended propose proposed wenn ob",
+    "vielleicht möchte peut-être quizás forse",
 )
 # What a claim may say of what is not so yet, or only thought.
 _CAREFUL: Final = stems(
-    "could may can interest aim goal intend look forward excite suggest recommend encourage advise offer open if",
-    "unless believe value feel think desire eager express motivate aspire aspiration curious agree promise",
+    "could may can interest aim goal intend look forward excite suggest recommend propose encourage advise offer open",
+    "if unless believe value feel think desire eager express motivate aspire aspiration curious agree promise",
     "willing try whether seek need idea potential potentially possible possibility ambition expect anticipate",
     "await future upcoming maybe next soon tomorrow wish hope want plan consider dream perhaps might wanna would",
     "should gonna will shall suppose probably possibly someday wenn ob vielleicht möchte peut-être quizás forse",
@@ -124,11 +125,13 @@ def only_asked(*, text: str, about: frozenset[str], told: Told) -> bool:
 def denial_lost(*, text: str, about: frozenset[str], told: Told, turn: str) -> bool:
     """Whether one of the two denies and the other does not.
 
-    `about`: the stems of the claim, without names. `turn`: everything that the speaker says, where a claim that denies
-    may have it from.
+    `about`: the stems of the claim, without names. `turn`: everything that the speaker says: a claim may have a denial
+    from beside the quoted words, as long as these do not assert what it denies.
     """
     if _denies(text):
-        return not _denies(turn, broadly=True)
+        return not _denies(told.stated, broadly=True) and (
+            _contradicts(text, told.stated) or not _denies(turn, broadly=True)
+        )
     if _denies(text, broadly=True):
         return False
     careful = not _CAREFUL.isdisjoint(map(stem, tokens(text)))
@@ -138,6 +141,12 @@ def denial_lost(*, text: str, about: frozenset[str], told: Told, turn: str) -> b
         for reached in _reached(told.stated, NOT)
         if not (reached and _against(reached[0])) and not (careful and "yet" in reached)
     )
+
+
+def _contradicts(text: str, stated: str) -> bool:
+    """Whether what a claim denies is what the words speak of."""
+    said = content(stated)
+    return any(shared(content(" ".join(reached)), said) for reached in _reached(text, NOT))
 
 
 def unsure(*, text: str, about: frozenset[str], told: Told) -> bool:

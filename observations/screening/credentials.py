@@ -95,7 +95,7 @@ _PASSWORD: Final = re.compile(
     re.IGNORECASE,
 )
 _CODE: Final = re.compile(
-    r"\b(?:pin(?: code| number)?|(?:alarm|door|gate|safe|lock|entry|access|security|unlock|garage|lockbox)[ -]code|"
+    r"\b(?:pin(?: code| number)?|(?:safe|alarm|door|gate|lock|entry|access|security|unlock|garage|lockbox)[ -]code|"
     r"cvv2?|cvc2?|otp|one[- ]time (?:code|password)|"
     r"(?:verification|2fa|mfa|authentication|login|recovery|backup) codes?)"
     r"(?: (?:for|to|of|on) [^.:=\n]{1,40}?)?\s*(?:[:=]|\bis\b|\bwas\b|\bare\b)?\s*(?:now |still )?"
