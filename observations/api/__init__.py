@@ -6,6 +6,8 @@ address can decide, apply or undo an operation.
 
 from typing import Final
 
+from django.views.decorators.http import require_safe
+
 from observations.api import core, memory, problems
 from observations.api.bearer import Token
 from observations.api.openapi import Api, StrictJson
@@ -30,6 +32,7 @@ api = Api(
     parser=StrictJson(),
     docs_url=None,  # its page needs inline scripts, which the content security policy refuses
     openapi_url="/openapi.json",
+    docs_decorator=require_safe,  # of the description, too
     urls_namespace="api-v1",
 )
 api.add_router("", memory.router)

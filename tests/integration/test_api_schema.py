@@ -102,6 +102,8 @@ def test_the_description_is_served_to_anybody_and_says_how_to_begin() -> None:
     assert answer.body == json.loads(json.dumps(api.get_openapi_schema()))
     assert answer.body["openapi"].startswith("3.1")
     assert "Authorization: Bearer" in answer.body["info"]["description"]
+    assert stranger().ask("DELETE", "/openapi.json").problem in ("method_not_allowed", "forbidden")
+    assert stranger().ask("HEAD", "/openapi.json").status == 200
     assert answer.body["components"]["securitySchemes"]["Token"]["scheme"] == "bearer"
 
 
