@@ -72,7 +72,7 @@ def examine(conversation: Conversation, within: Scope) -> int:
     assert Observation.objects.in_scope(within).count() == len(rows)
     found: dict[int, set[tuple[str, str]]] = {}
     for pk, uri, quote in Evidence.objects.filter(scope=within).values_list("observation_id", "source_uri", "quote"):
-        found.setdefault(pk, set()).add((uri, quote))
+        found.setdefault(pk, set()).add((uri, quote or ""))
     for row, quotes in zip(rows, wanted.values(), strict=True):
         assert {uri for uri, _ in found[row.pk]} == {uri for uri, _ in quotes}
         assert found[row.pk] <= quotes
