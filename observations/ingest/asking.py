@@ -6,17 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from django.db import transaction
+from django.db.models import Q
 
-from observations import outbox, store
-from observations.ingest.correcting import (
-    REVIEW_CONFLICT,
-    NotCurrent,
-    NotHere,
-    WriteRefused,
-    ask_to_retire,
-    request_key,
-)
-from observations.models import Event, Observation, Scope
+from observations import store
+from observations.ingest.correcting import REVIEW_CONFLICT, NotCurrent, NotHere, WriteRefused, ask, ask_to_retire
+from observations.models import Event, GivenKey, Observation, Scope
 from observations.records import Status
 
 REVIEW_FORGET: Final = "review_forget"  # the outbox task that asks a person whether something is erased
@@ -43,16 +37,25 @@ def ask_to_forget(
     rows = _rows(scope, [*ids, *([subject_of] if subject_of is not None else [])])
     if subject_of is not None and not rows[subject_of].subject:
         raise WriteRefused(f"obs_{subject_of} names no subject: give the ids to forget.")
+    if subject_of is not None:
+        ids = _about(scope, rows[subject_of])
     payload: dict[str, int | str | Sequence[int]] = {
         "observations": ids,
         "subject_of": subject_of or 0,
         "all": int(everything),
         "by": by,
     }
-    key = request_key("forget", [*ids, 0, subject_of or 0, int(everything)])
-    outbox.enqueue(task=REVIEW_FORGET, scope_id=scope.pk, key=key, payload=payload)
-    _note(scope, "asked to forget", by, key, ids or [subject_of or 0])
+    key = ask(scope=scope, task=REVIEW_FORGET, payload=payload)
+    _note(scope, "asked to forget", by, key, len(ids))
     return key
+
+
+def _about(scope: Scope, row: Observation) -> list[int]:
+    """The rows that name the same subject, in their own key or in one that a model gave, whatever their status."""
+    given = GivenKey.objects.filter(scope=scope, subject_key=row.subject_key).values("observation_id")
+    same = Observation.objects.in_scope(scope).exclude(status=Status.ERASED)
+    found = same.filter(Q(subject_key=row.subject_key) | Q(pk__in=given))
+    return list(found.order_by("pk").values_list("pk", flat=True))
 
 
 @transaction.atomic
@@ -66,8 +69,10 @@ def propose(
     """
     if kind == "forget":
         return ask_to_forget(scope=scope, by=by, observation_ids=ids)
-    if (kind == "supersede") != (by_id is not None) or by_id in ids:
-        raise WriteRefused("To supersede rows, name the other row that is right; for anything else name none.")
+    if not ids or (kind == "supersede") != (by_id is not None) or by_id in ids:
+        raise WriteRefused(
+            "Name the rows, and the other row that is right where they are to be superseded, only there."
+        )
     store.lock_scope(scope_id=scope.pk, cause=f"propose by {by}")
     wanted = sorted(set(ids))
     rows = _rows(scope, [*wanted, *([by_id] if by_id is not None else [])])
@@ -76,11 +81,9 @@ def propose(
     if by_id is None:
         key = ask_to_retire(scope=scope, ids=wanted, by=by, why=why)
     else:
-        key = request_key("supersede", [*wanted, by_id])
-        for old in wanted:
-            payload: dict[str, int | str] = {"old": old, "new": by_id, "item": 0, "by": by}
-            outbox.enqueue(task=REVIEW_CONFLICT, scope_id=scope.pk, key=f"{old}-{by_id}", payload=payload)
-    _note(scope, "proposed", by, key, wanted)
+        pairs: list[dict[str, int | str]] = [{"old": old, "new": by_id, "item": 0, "by": by} for old in wanted]
+        key, *_ = [ask(scope=scope, task=REVIEW_CONFLICT, payload=pair) for pair in pairs]
+    _note(scope, "proposed", by, key, len(wanted))
     return key
 
 
@@ -93,6 +96,6 @@ def _rows(scope: Scope, ids: Sequence[int]) -> dict[int, Observation]:
     return rows
 
 
-def _note(scope: Scope, action: str, by: str, key: str, ids: Sequence[int]) -> None:
-    detail = {"request": key, "observations": list(ids)}
+def _note(scope: Scope, action: str, by: str, key: str, rows: int) -> None:
+    detail = {"request": key, "rows": rows}
     Event.objects.append(scope_id=scope.pk, action=action, actor=by[:150], subject=str(scope.pk), detail=detail)

@@ -4,8 +4,8 @@ for, and a person decides.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from django.db import IntegrityError, OperationalError, transaction
 from observations import outbox, store
 from observations.ingest.checking import Checked, check_claims
 from observations.ingest.deliberate import evidence_of, keep, note, refusal, state_of
-from observations.models import Event, Observation, Scope, Transition
+from observations.models import Event, Observation, Outbox, Scope, Transition
 from observations.normalise import key_part, normalised
 from observations.records import Action, Claim, Kept, StatedBy, Status, WrittenBy, is_program
 
@@ -208,7 +208,7 @@ def is_a_persons(*, scope: Scope, row: Observation) -> bool:
 def _asked_which(asked: _Correction, old: Observation, kept: Kept) -> Kept:
     assert kept.id is not None
     payload: dict[str, int | str] = {"old": old.pk, "new": kept.id, "item": 0, "by": asked.by}
-    outbox.enqueue(task=REVIEW_CONFLICT, scope_id=asked.scope.pk, key=f"{old.pk}-{kept.id}", payload=payload)
+    ask(scope=asked.scope, task=REVIEW_CONFLICT, payload=payload)
     reason = f"a person's word is not changed by a program: both stay, and a person decides between obs_{old.pk} and it"
     return replace(kept, action=Action.ASKED, reason=reason)
 
@@ -268,14 +268,18 @@ def _moved(scope: Scope, row: Observation, action: Action, reason: str = "") -> 
     return Kept(action, row.pk, row.text or "", evidence, reason=reason, external_id=row.external_id)
 
 
-def request_key(what: str, ids: Sequence[int]) -> str:
-    """The key of a request about rows: the same rows, the same request while it waits."""
-    return f"{what}:{hashlib.blake2b('-'.join(map(str, ids)).encode(), digest_size=12).hexdigest()}"
-
-
 def ask_to_retire(*, scope: Scope, ids: Sequence[int], by: str, why: str) -> str:
     """Ask a person whether rows leave the reads; returns the request's key. Within the caller's transaction."""
-    key = request_key("retire", ids)
-    payload: dict[str, int | str | Sequence[int]] = {"observations": list(ids), "item": 0, "why": why, "by": by}
-    outbox.enqueue(task=REVIEW_RETIRE, scope_id=scope.pk, key=key, payload=payload)
+    return ask(scope=scope, task=REVIEW_RETIRE, payload={"observations": list(ids), "item": 0, "why": why, "by": by})
+
+
+def ask(*, scope: Scope, task: str, payload: Mapping[str, int | str | Sequence[int]]) -> str:
+    """Put a request before a person; returns its key. The same while it waits is the same request, and once somebody
+    has decided it, asking again is a new one. Within the caller's transaction. Two queries.
+    """
+    waiting = Outbox.objects.filter(scope=scope, task=task, done_at=None, payload=dict(payload))
+    if known := waiting.values_list("key", flat=True).first():
+        return known
+    key = f"{task.removeprefix('review_')}:{uuid.uuid4().hex}"
+    outbox.enqueue(task=task, scope_id=scope.pk, key=key, payload=payload)
     return key

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from consolidation.models import Operation
 from consolidation.operations import Kind
-from observations import ingest, store
-from observations.models import Event, Observation, Outbox, Scope, Transition
+from observations import ingest, outbox, store
+from observations.models import Event, Observation, Outbox, Scope, Transition, database_now
 from observations.records import Action, Claim, EvidenceRef, Kept, StatedBy, Status, WrittenBy
+from tests.acceptance import world
 from tests.acceptance.acting import apply
 from tests.building import observe, propose, scope, tell
 
@@ -283,6 +285,8 @@ def test_a_row_is_not_restored_beside_one_that_says_the_same(within: Scope) -> N
 
 def test_a_request_to_forget_lands_in_review_and_erases_nothing(within: Scope) -> None:
     row = said("The relay sits in rack 4", within=within, subject="relay")
+    about = said("The relay is old", within=within, subject="Relay")
+    said("Ana likes tea", within=within, subject="Ana")
     keys = [ingest.ask_to_forget(scope=within, by=TOKEN, observation_ids=[row.pk]) for _ in "ab"]
     keys += [
         ingest.ask_to_forget(scope=within, by=TOKEN, subject_of=row.pk),
@@ -291,11 +295,19 @@ def test_a_request_to_forget_lands_in_review_and_erases_nothing(within: Scope) -
     assert len(set(keys)) == 3
     assert asked_for("review_forget") == [
         {"observations": [row.pk], "subject_of": 0, "all": 0, "by": TOKEN},
-        {"observations": [], "subject_of": row.pk, "all": 0, "by": TOKEN},
+        {"observations": [row.pk, about.pk], "subject_of": row.pk, "all": 0, "by": TOKEN},
         {"observations": [], "subject_of": 0, "all": 1, "by": ANA},
     ]
     row.refresh_from_db()
     assert (row.status, row.text) == (Status.ACTIVE, "The relay sits in rack 4")
+
+
+def test_asking_again_after_a_decision_is_a_new_request(within: Scope) -> None:
+    first = ingest.ask_to_forget(scope=within, by=TOKEN, everything=True)
+    assert ingest.ask_to_forget(scope=within, by=TOKEN, everything=True) == first
+    Outbox.objects.filter(key=first).update(done_at=database_now())
+    assert ingest.ask_to_forget(scope=within, by=TOKEN, everything=True) != first
+    assert first.startswith("forget:")
 
 
 @pytest.mark.parametrize("what", [{}, {"observation_ids": [1], "everything": True}])
@@ -329,7 +341,38 @@ def test_a_proposal_about_what_left_the_reads_is_refused(within: Scope) -> None:
     kept = corrected(old, "The relay sits in rack 7")
     with pytest.raises(ingest.NotCurrent, match="superseded"):
         ingest.propose(scope=within, kind="retire", ids=[old.pk], by=TOKEN)
-    with pytest.raises(ingest.WriteRefused, match="name the other row"):
+    with pytest.raises(ingest.WriteRefused, match="the other row"):
         ingest.propose(scope=within, kind="supersede", ids=[kept.id or 0], by=TOKEN)
-    with pytest.raises(ingest.WriteRefused, match="name the other row"):
+    with pytest.raises(ingest.WriteRefused, match="the other row"):
         ingest.propose(scope=within, kind="supersede", ids=[kept.id or 0], by_id=kept.id, by=TOKEN)
+
+
+def test_what_deliberate_writes_leave_breaks_no_invariant(within: Scope) -> None:
+    old, other = (said(f"The relay sits in rack {number}", within=within) for number in (4, 9))
+    corrected(old, "The relay sits in rack 7")
+    said("Ships on Fridays", within=within)
+    said("Ships on Fridays", within=within, by=ANA, stated_by=StatedBy.USER)
+    ingest.retire(scope=within, observation_id=other.pk, by=TOKEN)
+    assert not world.broken()
+    ingest.bring_back(scope=within, observation_id=other.pk, by=TOKEN)
+    assert not world.broken()
+
+
+def test_every_request_becomes_a_question_for_a_person(within: Scope) -> None:
+    """What is written down here is what the review makes operations of; nothing is applied."""
+    persons = written(within, ANA, StatedBy.USER)
+    other = said("The relay is old", within=within, subject="relay")
+    ingest.retire(scope=within, observation_id=persons.pk, by=TOKEN, reason="wrong")
+    kept = corrected(persons, "The relay sits in rack 7")
+    ingest.ask_to_forget(scope=within, by=TOKEN, subject_of=other.pk)
+    for row in Outbox.objects.filter(task__startswith="review_"):
+        outbox.perform(task=row.task, scope_id=within.pk, key=row.key, payload=row.payload)
+    made = {operation.kind: operation for operation in Operation.objects.awaiting_review()}
+    sources = {kind: set(each.sources.values_list("observation_id", flat=True)) for kind, each in made.items()}
+    assert sources == {
+        Kind.ARCHIVE: {persons.pk},
+        Kind.SUPERSEDE: {persons.pk, kept.id},
+        Kind.FORGET: {other.pk},
+    }
+    assert {operation.requested_by for operation in made.values()} == {TOKEN}
+    assert Observation.objects.active().count() == 3
