@@ -1,6 +1,7 @@
 """EXTRACT: what is worth remembering of some turns, blind to what is remembered already (R125). Plain Python."""
 
 from observations.extraction.asking import (
+    BEFORE,
     LONGEST_TURN,
     MAX_CHARACTERS,
     MAX_TURNS,
@@ -15,6 +16,7 @@ from observations.extraction.claims import Dropped, Extracted, Proposed, Quoted,
 from observations.extraction.reading import read
 
 __all__ = [
+    "BEFORE",
     "LONGEST_TURN",
     "MAX_CHARACTERS",
     "MAX_TURNS",

@@ -16,6 +16,7 @@ PURPOSE: Final = "extract"
 PROMPT_VERSION: Final = "extract-1"
 MAX_TURNS: Final = 20  # of one question
 MAX_CHARACTERS: Final = 24_000  # of all turns of one question
+BEFORE: Final = 4  # turns before these that are shown beside them
 LONGEST_TURN: Final = 8_000  # characters of a turn that are shown; what follows is not read
 _TOKENS_OF_ONE: Final = 300  # of an answer, for each turn
 _LONGEST_NAME: Final = 200
@@ -55,7 +56,9 @@ Dates: every turn shows the day it was said on. Write a day, month or year only 
 follows from words like yesterday and that day; otherwise keep the turn's own words. Every number in a claim must \
 stand in its turn.
 
-The turns stand between <turns> and </turns>, one JSON object a line, oldest first. Answer with one JSON object and \
+The turns stand between <turns> and </turns>, one JSON object a line, oldest first. What stands between <before> and \
+</before> was said just before them and has been read already: it tells whom words like she mean, and nothing of it is \
+written down. Answer with one JSON object and \
 nothing else.
 """
 _QUESTION: Final = "What in these turns is worth remembering? Labels run from 0 to {last}."
@@ -139,25 +142,35 @@ def shown(turn: EpisodeRecord) -> str:
     return _GAP.sub(" ", readable(turn)).strip()
 
 
-def request(*, turns: Sequence[EpisodeRecord], scope_id: int) -> Request:
+def request(*, turns: Sequence[EpisodeRecord], scope_id: int, before: Sequence[EpisodeRecord] = ()) -> Request:
     """The question about one of `batches`, labelled from 0. Equal turns give equal questions. Raises ValueError for
     none, too many, or turns of another scope.
+
+    `before`: what was said just before in the same session, oldest first; of it the last BEFORE are shown, so that a
+    pronoun of the first turns has its name. Nothing is claimed of them.
     """
     if not 0 < len(turns) <= MAX_TURNS:
         raise ValueError(f"One question is about 1 to {MAX_TURNS} turns, not about {len(turns)}.")
-    if any(turn.scope_id != scope_id for turn in turns):
+    if any(turn.scope_id != scope_id for turn in (*turns, *before)):
         raise ValueError("One question is about the turns of one scope.")
-    lines = [_line(label, turn) for label, turn in enumerate(turns)]
-    question = _QUESTION.format(last=len(lines) - 1)
+    earlier = [_line(None, turn) for turn in context(before)]
+    lines = ["<before>", *earlier, "</before>"] if earlier else []
+    lines += ["<turns>", *(_line(label, turn) for label, turn in enumerate(turns)), "</turns>"]
+    question = _QUESTION.format(last=len(turns) - 1)
     return Request(
         purpose=PURPOSE,
         prompt_version=PROMPT_VERSION,
         system=SYSTEM,
-        text="\n".join(["<turns>", *lines, "</turns>", "", question]),
+        text="\n".join([*lines, "", question]),
         schema=SCHEMA,
         max_tokens=1_000 + _TOKENS_OF_ONE * len(turns),
         scope_id=scope_id,
     )
+
+
+def context(before: Sequence[EpisodeRecord]) -> tuple[EpisodeRecord, ...]:
+    """What is shown of the turns before a batch."""
+    return tuple(turn for turn in before if not passed(turn))[-BEFORE:]
 
 
 def own_words() -> str:
@@ -165,7 +178,7 @@ def own_words() -> str:
     return f"{SYSTEM}\n{_QUESTION}"
 
 
-def _line(label: int, turn: EpisodeRecord) -> str:
+def _line(label: int | None, turn: EpisodeRecord) -> str:
     told = {
         "label": label,
         "date": f"{turn.happened_at.astimezone(UTC):%A, %Y-%m-%d}",

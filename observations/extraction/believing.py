@@ -56,10 +56,14 @@ class Said:
 
 
 class Batch:
-    """The turns of one request, with what each of them holds as far as anybody asked."""
+    """The turns of one request, with what each of them holds as far as anybody asked.
 
-    def __init__(self, turns: tuple[EpisodeRecord, ...]) -> None:
-        self.turns = turns
+    `turns` may be quoted; `everything` has those before them as well, which only tell whom words mean.
+    """
+
+    def __init__(self, turns: Sequence[EpisodeRecord], before: Sequence[EpisodeRecord] = ()) -> None:
+        self.turns = tuple(turns)
+        self.everything = (*before, *turns)
         self._held: dict[int, frozenset[str]] = {}
 
     @cached_property
@@ -67,7 +71,7 @@ class Batch:
         """What a name may be written as: every word of every turn, and who speaks."""
         return frozenset(
             form
-            for turn in self.turns
+            for turn in self.everything
             for text in (readable(turn), turn.speaker)
             for part in _split(text)
             for form in (part, stem(part))
@@ -76,12 +80,12 @@ class Batch:
     @cached_property
     def speakers(self) -> frozenset[str]:
         """The stems of the speakers' names."""
-        return frozenset(part for turn in self.turns for part in content(turn.speaker))
+        return frozenset(part for turn in self.everything for part in content(turn.speaker))
 
     def near(self, turn: EpisodeRecord) -> Sequence[EpisodeRecord]:
         """The turn with those around it."""
-        at = self.turns.index(turn)
-        return self.turns[max(0, at - _BEFORE) : at + _AFTER + 1]
+        at = self.everything.index(turn)
+        return self.everything[max(0, at - _BEFORE) : at + _AFTER + 1]
 
     def content(self, *turns: EpisodeRecord) -> frozenset[str]:
         """The stems of some turns and of their speakers."""
@@ -96,7 +100,7 @@ def doubt(*, text: str, subject: str, said: Said, batch: Batch) -> Refusal | Non
     about = content(text) - batch.speakers - _ANYBODY
     if refusal := _elsewhere(text, about, said, batch):
         return refusal
-    if speaking.put_in_users_mouth(text=text, turn=said.turn, turns=batch.turns):
+    if speaking.put_in_users_mouth(text=text, turn=said.turn, turns=batch.everything):
         return Refusal.NOT_THE_USER
     if speaking.is_about_another(text=text, told=said.told.stated, turn=said.turn, near=batch.near(said.turn)):
         return Refusal.SUBJECT
@@ -151,9 +155,9 @@ def _ours(text: str, about: frozenset[str], batch: Batch) -> bool:
     question, vocabulary = _question()
     compared = tokens(text)
     runs = (_spaced(compared[at : at + _RUN]) for at in range(len(compared) - _RUN + 1))
-    if any(run in question and not any(run in _spaced(tokens(turn.text)) for turn in batch.turns) for run in runs):
+    if any(run in question and not any(run in _spaced(tokens(turn.text)) for turn in batch.everything) for run in runs):
         return True
-    borrowed = about & vocabulary - batch.content(*batch.turns)
+    borrowed = about & vocabulary - batch.content(*batch.everything)
     return len(borrowed) > 1 and len(borrowed) >= _BORROWED * len(about)
 
 
@@ -163,7 +167,7 @@ def _numbers_in(text: str, turn: EpisodeRecord, batch: Batch) -> bool:
     wanted = _figures(text, claimed=True)
     if held.issuperset(wanted):
         return True
-    around = held.union(*(_figures(readable(other)) for other in batch.turns))
+    around = held.union(*(_figures(readable(other)) for other in batch.everything))
     return around.issuperset(wanted) and held.issuperset(_figures(_NAME_WITH_FIGURES.sub(" ", text), claimed=True))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 from observations.extraction.wording import words
@@ -50,7 +51,8 @@ class When:
     relative: bool  # counted from the day of the turn
 
 
-def whens(text: str, *, on: date) -> list[When]:
+@lru_cache(maxsize=1 << 10)
+def whens(text: str, *, on: date) -> tuple[When, ...]:
     """The phrases of a text that name a time, in order, as somebody means them who says them on that day."""
     matches = ((match, form) for form in _FORMS for match in form.pattern.finditer(text))
     found: list[When] = []
@@ -59,7 +61,7 @@ def whens(text: str, *, on: date) -> list[When]:
             continue
         if spans := _read(form, match, on):
             found.append(When(*match.span(), spans, form.relative))
-    return found
+    return tuple(found)
 
 
 def _read(form: _Form, match: re.Match[str], on: date) -> tuple[Span, ...]:
@@ -109,7 +111,7 @@ def begins(*, claim: str, on: datetime) -> datetime | None:
     """
     day = on.astimezone(UTC).date()
     found = whens(claim, on=day)
-    chosen = [when for when in found if _SINCE.search(claim[: when.start])] or found
+    chosen = tuple(when for when in found if _SINCE.search(claim[: when.start])) or found
     if len(chosen) != 1:
         return None
     [when] = chosen

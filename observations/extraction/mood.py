@@ -9,9 +9,9 @@ from typing import Final
 
 from observations.extraction.wording import (
     asks,
+    by_first,
     clauses,
     content,
-    phrases,
     sentences,
     shared,
     stem,
@@ -35,7 +35,7 @@ _AGAINST: Final = stems(
 )
 _UN: Final = re.compile(r"(?:un|in|im|dis|non|ir|il|mis)[a-z]{4,}|[a-z]{2,}less(?:ly|ness)?")
 # What holds a 'not' or a 'will' and denies and supposes nothing.
-_IDIOMS: Final = phrases(
+_IDIOMS: Final = by_first(
     "not only, not just, no doubt, no problem, no worries, no matter, no wonder, can not wait, could not wait",
     "not far, could not be, could not agree, can not agree, not to mention, do not worry, why not, not bad",
     "never forget, do not forget, can not help but, could not help but, nothing better, nothing like",
@@ -192,7 +192,8 @@ def _plain(clause: Sequence[str]) -> list[str]:
     plain: list[str] = []
     at = 0
     while at < len(clause):
-        idiom = next((one for one in _IDIOMS if tuple(clause[at : at + len(one)]) == one), ())
+        idioms = _IDIOMS.get(clause[at], ())
+        idiom = next((one for one in idioms if tuple(clause[at : at + len(one)]) == one), ())
         if not idiom:
             plain.append(clause[at])
         at += len(idiom) or 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from observations.extraction import dating
-from observations.extraction.asking import LONGEST_TURN, readable
+from observations.extraction.asking import LONGEST_TURN, context, readable
 from observations.extraction.believing import Batch, Said, doubt
 from observations.extraction.claims import Extracted, Proposed, Quoted, Refusal, Refused
 from observations.extraction.keys import key_of
@@ -31,8 +31,8 @@ _LABEL: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
 _JOINERS: Final = "\u200c\u200d"  # words of some scripts, and emoji, are written with them
 
 
-def read(*, reply: Reply, turns: Sequence[EpisodeRecord]) -> Extracted:
-    """The claims of a reply about the turns of one request, in its order. Raises Unusable for a reply that cannot be
+def read(*, reply: Reply, turns: Sequence[EpisodeRecord], before: Sequence[EpisodeRecord] = ()) -> Extracted:
+    """The claims of a reply to a request about these turns, in its order. Raises Unusable for a reply that cannot be
     read, which is another thing than one that finds nothing.
 
     A label may be a number or its digits as a text ("0"); true, null, 1.0, -1 and what was not shown are refused. A
@@ -40,7 +40,7 @@ def read(*, reply: Reply, turns: Sequence[EpisodeRecord]) -> Extracted:
     may stand in the turn.
     """
     entries = _entries(json_in(reply.text))
-    reading = _Reading(Batch(tuple(turns)))
+    reading = _Reading(Batch(turns, context(before)))
     for entry in entries[:MAX_CLAIMS]:
         reading.take(entry)
     for entry in entries[MAX_CLAIMS : 2 * MAX_CLAIMS]:

@@ -18,9 +18,12 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.split())
 
 
-def phrases(*lines: str) -> tuple[tuple[str, ...], ...]:
-    """The phrases of a list with commas, as their words."""
-    return tuple(tuple(phrase.split()) for line in lines for phrase in line.split(","))
+def by_first(*lines: str) -> dict[str, list[tuple[str, ...]]]:
+    """The phrases of a list with commas, as their words, by the first of them."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in (tuple(phrase.split()) for line in lines for phrase in line.split(",")):
+        found.setdefault(phrase[0], []).append(phrase)
+    return found
 
 
 GRAMMAR: Final = words(

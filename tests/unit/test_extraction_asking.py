@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from observations import extraction
 from observations.extraction import asking
 from observations.fencing import fenced
-from tests.unit.extracting import MONDAY, turn, turns
+from tests.unit.extracting import MONDAY, claim, reply, said_back, turn, turns
 
 BLOCK = fenced(["- Ana likes tea (trust: high)"])
 
@@ -72,6 +72,27 @@ def test_c15_hostile_text_is_one_line_and_forges_no_label(hostile: str) -> None:
     assert [each["label"] for each in told] == [0, 1]
     assert told[0]["text"] == f"Before {hostile} after"
     assert len(text.splitlines()) == 6
+
+
+def test_turns_before_are_shown_without_a_label_and_nothing_is_claimed_of_them() -> None:
+    """A pronoun of the first turn has its name; what was read already is not read again."""
+    earlier = [turn(f"Lena sent letter {number}.", number=number) for number in range(1, 9)]
+    now = turn("She lives in Bonn.", number=9)
+    request = extraction.request(turns=[now], scope_id=1, before=earlier)
+    assert request.text.count("<before>") == 1
+    block = request.text.partition("<before>\n")[2].partition("\n</before>")[0]
+    assert ["label" in json.loads(line) for line in block.split("\n")] == [False] * extraction.BEFORE
+    assert [each["label"] for each in shown(request.text)] == [0]
+    about_her = claim("Lena lives in Bonn", "She lives in Bonn")
+    of_before = claim("Lena sent letter 8", "Lena sent letter 8")
+    told = extraction.read(reply=said_back(reply(about_her, of_before)), turns=[now], before=earlier)
+    assert [one.text for one in told.claims] == ["Lena lives in Bonn"]
+    assert [one.refusal.name for one in told.refused] == ["NOT_FOUND"]
+    assert extraction.read(reply=said_back(reply(about_her)), turns=[now]).claims == ()
+
+
+def test_without_turns_before_the_question_has_no_place_for_them() -> None:
+    assert "before>" not in asked("I moved to Bonn.")
 
 
 def test_our_own_context_block_is_not_shown() -> None:
