@@ -22,8 +22,10 @@ def sweep() -> str:
 
 @shared_task(ignore_result=True)
 def age_outbox() -> str:
-    """Forget rows finished a month ago, and receipts of requests made a day ago; open rows stay."""
-    return f"{outbox.age()} rows, {access.age_receipts()} receipts"
+    """Forget rows finished a month ago, receipts of requests made a day ago, and residue first held three days ago;
+    open rows stay.
+    """
+    return f"{outbox.age()} rows, {access.age_receipts()} receipts, {ingest.drop_residue()} residue"
 
 
 @shared_task(ignore_result=True)

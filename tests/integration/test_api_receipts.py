@@ -280,5 +280,5 @@ def test_receipts_older_than_a_day_are_taken_away_with_the_outbox(asking: Progra
         for key in ("old", "new"):
             asking.post("/observations", CLAIM, Idempotency_Key=key)
     Receipt.objects.filter(key="old").update(at=database_now() - timedelta(hours=24, seconds=1))
-    assert tasks.age_outbox() == "0 rows, 1 receipts"
+    assert tasks.age_outbox() == "0 rows, 1 receipts, 0 residue"
     assert [receipt.key for receipt in Receipt.objects.all()] == ["new"]
