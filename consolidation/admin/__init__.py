@@ -11,8 +11,11 @@ from django_celery_beat.models import ClockedSchedule, CrontabSchedule, Interval
 
 from consolidation.admin.aliases import AliasScreen
 from consolidation.admin.calibrations import CalibrationScreen
+from consolidation.admin.core import CoreScreen
 from consolidation.admin.episodes import EpisodeScreen
 from consolidation.admin.events import EventScreen
+from consolidation.admin.intake import IntakeScreen
+from consolidation.admin.intake_runs import IntakeRunScreen
 from consolidation.admin.item import OperationScreen
 from consolidation.admin.learnt import CardinalityScreen
 from consolidation.admin.model_calls import ModelCallScreen
@@ -20,9 +23,21 @@ from consolidation.admin.observations import ObservationScreen
 from consolidation.admin.pauses import PauseScreen
 from consolidation.admin.plans import PlanScreen
 from consolidation.admin.policies import PolicyScreen, VerdictAdmin
+from consolidation.admin.residue import ResidueScreen
 from consolidation.admin.schedules import ScheduleAdmin, TimesAdmin
+from consolidation.admin.tokens import TokenScreen
 from consolidation.models import Alias, Calibration, Cardinality, Operation, Pause, Plan, Policy, Verdict
-from observations.models import Episode, Event, ModelCall, Observation
+from observations.models import (
+    CoreMemory,
+    Episode,
+    Event,
+    Intake,
+    IntakeRun,
+    ModelCall,
+    Observation,
+    Residue,
+    Token,
+)
 
 REGISTERED = {
     Operation: OperationScreen,
@@ -31,6 +46,11 @@ REGISTERED = {
     Episode: EpisodeScreen,
     Event: EventScreen,
     ModelCall: ModelCallScreen,
+    Intake: IntakeScreen,
+    IntakeRun: IntakeRunScreen,
+    CoreMemory: CoreScreen,
+    Residue: ResidueScreen,
+    Token: TokenScreen,
     Alias: AliasScreen,
     Cardinality: CardinalityScreen,
     Pause: PauseScreen,

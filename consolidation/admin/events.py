@@ -16,6 +16,10 @@ from observations.models import Event
 ACTIONS = (
     *("approved", "rejected", "distinct", "applied", "undone", "stale", "failed", "erased"),
     *("planned", "paused", "resumed", "unattended_override", "key_withdrawn", "requested", "held", "released"),
+    *("observed", "intake_on", "intake_off", "intake_asked", "intake_run", "residue_on", "residue_off", "residue held"),
+    *("remembered", "supported", "corrected", "retired", "restored", "proposed", "asked to forget"),
+    *("core created", "core append", "core replace", "core rethink", "core undone", "core set"),
+    *("token_created", "token_revoked"),
 )
 
 
@@ -75,5 +79,9 @@ def _address(row: Event) -> tuple[str, str]:
             "admin:consolidation_operation_named",
             f"{row.subject}#{row.generation}" if row.generation else row.subject,
         )
-    pages = {"plan": "admin:consolidation_plan_change", "obs": "admin:observations_observation_change"}
+    pages = {
+        "plan": "admin:consolidation_plan_change",
+        "obs": "admin:observations_observation_change",
+        "core": "admin:observations_corememory_change",
+    }
     return (pages[kind], number) if kind in pages and number.isascii() and number.isdigit() else ("", "")

@@ -16,6 +16,7 @@ from consolidation.admin.past import SHOWN, Moved, Touched, moves, operations
 from consolidation.admin.reading import Chip
 from consolidation.admin.telling import Happened, Witness, happened, key_words, status_chip, witness
 from consolidation.admin.texts import AROUND, SNIPPET, Text, day, marked, period, snippet, when, whole
+from consolidation.admin.written import GaveWay, Written, gave_way, how_written
 from consolidation.operations import Kind, ep, obs, visible
 from observations.models import Event, Evidence, GivenKey, Lineage, Observation, Use, database_now
 from observations.records import Status
@@ -49,6 +50,7 @@ class Version:
     said: str
     here: bool
     how: str  # how it gave way to the next one; empty for the last
+    gave_way: GaveWay | None  # when, why, by whom and on which evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Page:
     uses: int
     uses_inherited: int
     last_used: str
+    written: Written
     versions: tuple[Version, ...]
     sources: tuple[Relative, ...]
     more_sources: int  # that are not shown
@@ -125,7 +128,7 @@ class Page:
 
 
 def read_observation(row: Observation) -> Page:
-    """The page of one observation, whose scope was selected with it. Eleven queries, whatever its past."""
+    """The page of one observation, whose scope was selected with it. Eighteen queries at most, whatever its past."""
     given = GivenKey.objects.filter(scope_id=row.scope_id, observation=row).first()
     held = given if given is not None and given.state == GivenKey.State.GIVEN else None
     uses = Use.objects.filter(scope_id=row.scope_id, observation=row).aggregate(n=Count("id"), last=Max("used_at"))
@@ -165,6 +168,7 @@ def read_observation(row: Observation) -> Page:
         uses=uses["n"],
         uses_inherited=row.uses_inherited,
         last_used=when(uses["last"]),
+        written=how_written(row),
         versions=_versions(row),
         sources=sources,
         more_sources=more_sources,
@@ -214,11 +218,13 @@ ORDER BY c.step DESC, o.created_at DESC, o.id DESC LIMIT %(limit)s
 
 
 def _versions(row: Observation) -> tuple[Version, ...]:
-    """The chain this row stands in, newest first. One query."""
+    """The chain this row stands in, newest first. Three queries."""
     values = {"id": row.pk, "scope": row.scope_id, "deep": DEEP, "length": SNIPPET + 1, "limit": 2 * DEEP + 1}
     with connection.cursor() as cursor:
         cursor.execute(_CHAIN, values)
         rows = cursor.fetchall()
+    steps = {pk: successor for pk, _text, _status, _created, successor in rows if successor is not None}
+    ways = gave_way(scope_id=row.scope_id, steps=steps)
     return tuple(
         Version(
             pk=pk,
@@ -228,6 +234,7 @@ def _versions(row: Observation) -> tuple[Version, ...]:
             said=day(created),
             here=pk == row.pk,
             how=_gave_way(status, successor),
+            gave_way=ways.get(pk),
         )
         for pk, text, status, created, successor in rows
     )

@@ -163,6 +163,62 @@ def _trimmed(run: Words) -> list[Words]:
     return [part for part in parts if part.text]
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A run of a text as an edit left it: "same", "added" or "removed"."""
+
+    text: str
+    sort: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A text before and after an edit, as one; or only after it, where that cannot be compared word by word."""
+
+    runs: tuple[Change, ...]
+    compared: bool = True
+    blank: bool = False  # only spaces and line ends differ
+    left_out: int = 0  # characters that are not shown
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything differs."""
+        return any(run.sort != "same" for run in self.runs)
+
+
+def edited(before: str | None, after: str | None) -> Edit:
+    """An edit word by word; spaces and line ends count, because an edit is exact. What is too long, or erased on one
+    side, is shown as it is after the edit.
+    """
+    if before is None or after is None:
+        return Edit(runs=(Change(whole(after).plain, "same"),), compared=False)
+    old, new = (_WORDS.findall(_shown(text[:WHOLE])) for text in (before, after))
+    start, end = _shared(old, new)
+    middles = old[start : len(old) - end], new[start : len(new) - end]
+    left_out = max(0, len(after) - WHOLE)
+    if max(map(len, middles)) > COMPARED:
+        return Edit(runs=(Change("".join(new), "same"),), compared=False, left_out=left_out)
+    runs = [("".join(new[:start]), "same"), *_changes(*middles), ("".join(new[len(new) - end :]), "same")]
+    changes = tuple(Change(text, sort) for text, sort in runs if text)
+    return Edit(runs=changes, blank=all(one.sort == "same" or one.text.isspace() for one in changes), left_out=left_out)
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many words two texts share at their beginning, and then at their end."""
+    most = min(len(old), len(new))
+    start = next((at for at in range(most) if old[at] != new[at]), most)
+    end = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
+    return start, end
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, str]]:
+    found = []
+    for tag, i, j, k, m in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        left, come = "".join(old[i:j]), "".join(new[k:m])
+        found += [(come, "same")] if tag == "equal" else [(left, "removed"), (come, "added")]
+    return found
+
+
 def _folded(word: str) -> str:
     return " " if word.isspace() else word
 

@@ -22,7 +22,7 @@ from tests.engine import Engine, approve_and_apply, call, compaction, engine, pr
 pytestmark = pytest.mark.django_db
 
 # Of each: two are the session and its person, two their permissions, three their scopes and what is paused.
-QUEUE, PLAN, OBSERVATION, OBSERVATIONS, EPISODES, EVENTS, DESK, PLANS = 18, 15, 18, 10, 10, 10, 19, 11
+QUEUE, PLAN, OBSERVATION, OBSERVATIONS, EPISODES, EVENTS, DESK, PLANS = 18, 15, 22, 10, 10, 10, 19, 11
 EPISODE, ABOUT, TRASH, ALIASES, LEARNT, MODEL, NEW_ALIAS, PLAN_WITH_POLICIES = 11, 12, 15, 10, 10, 11, 8, 17
 ITEM, ITEM_OF_EPISODES = 20, 18
 
