@@ -17,7 +17,7 @@ from consolidation.models import Operation, OperationSource, Plan, PlanItem, Pol
 from consolidation.operations import OF_EPISODES, Approval, Json, Kind, Shown, State, digest, ep, obs
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
-from observations.models import Episode, Event, Observation, database_now
+from observations.models import Episode, Event, GivenKey, Observation, database_now
 from observations.normalise import clean
 from observations.records import Status
 
@@ -27,6 +27,10 @@ REASON_REQUIRED = (Kind.SUPERSEDE, Kind.PRUNE, Kind.ALIAS)
 TEXT_LIMIT = 20_000  # characters of a right claim
 OBJECT_LIMIT = 1_000  # characters of its object, as of every key's
 NOT_CARRIED_OUT = "a request to forget is recorded and shown, and this version does not carry one out."
+NO_PREDICATE = (
+    "That a predicate holds several values teaches nothing here, for the claims have none:"
+    " say that they are different claims, or give each its period."
+)
 TELLS_APART = (Kind.MERGE, Kind.SUPERSEDE)  # the kinds whose sources could be one claim
 MOVED = {
     Status.SUPERSEDED: "was superseded",
@@ -220,6 +224,8 @@ def approve(
     sources = sources_of(locked)
     chosen = _checked(locked, sources, (decision or Decision()).cleaned())
     rows = _rows(locked)
+    if chosen.many_valued and not predicate_of(rows=rows):
+        raise Refused(NO_PREDICATE)
     moved = changes(operation=locked, sources=sources, rows={row.pk: row for row in rows})
     policy = policy_of(locked.scope.name)
     other_policy = (
@@ -272,6 +278,18 @@ def remember_distinct(*, operation: Operation, ids: Sequence[int], by: str) -> N
         ],
         ignore_conflicts=True,
     )
+
+
+def predicate_of(*, rows: Sequence[Observation | Episode]) -> str:
+    """The predicate whose values are in question, in the newest row's words, its given key included; "" where nobody
+    named one. One query.
+    """
+    claims = [row for row in rows if isinstance(row, Observation)]
+    if not claims:
+        return ""
+    newest = max(claims, key=lambda row: (row.created_at, row.pk))
+    given = GivenKey.objects.filter(scope_id=newest.scope_id, observation=newest, state=GivenKey.State.GIVEN).first()
+    return newest.key_with(given)[1]
 
 
 def opened(*, operation: Operation, by: str, plan: Plan | None = None) -> None:

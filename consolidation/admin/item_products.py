@@ -136,8 +136,8 @@ def days(number: int) -> str:
 
 
 def archived(operation: Operation, records: Records, *, now: datetime, policy: rules.Policy) -> Faded | None:
-    """How faded the record of an archive is; None for other kinds. No query."""
-    if operation.kind != Kind.ARCHIVE or not records.sources:
+    """How faded the record of an archive is; None for other kinds, and for what was asked for. No query."""
+    if operation.kind != Kind.ARCHIVE or not records.sources or operation.requested_by:
         return None
     row = records.sources[0]
     return faded(row, now=now, below=policy.archive_below, last_used=records.used(row.pk)[1])

@@ -16,7 +16,7 @@ from consolidation.admin.reading import Chip, proposed_digest, state_chip
 from consolidation.admin.telling import Happened, happened
 from consolidation.admin.texts import Text, day, flat, snippet, when, whole
 from consolidation.models import Operation, OperationSource, PlanItem, held
-from consolidation.operations import OF_EPISODES, Approval, State, obs, plan, visible
+from consolidation.operations import OF_EPISODES, Approval, Kind, State, obs, plan, visible
 from observations.models import Episode, Event, Observation, database_now
 
 _SEE: Final = re.compile(r"see (op_[0-9a-f]{32})$")
@@ -30,6 +30,7 @@ _SHOWN_ELSEWHERE: Final = (
     *("lost", "lost_at", "invented", "invented_at", "not_mentioned", "not_named", "not_checked", "specifics"),
     *("unfounded_sentences", "claimed", "parts_refused"),
 )
+_OF_A_REQUEST: Final = ("asked", "rows", "all")
 EVENTS_SHOWN: Final = 100
 
 
@@ -68,6 +69,19 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """What a program, the background or a person asked a person to decide."""
+
+    by: str
+    at: str
+    why: str
+    rows: str  # how many a request to forget is about, all that was derived from them among them; empty: another kind
+    listed: int
+    everything: bool  # all of the scope
+    not_carried_out: str  # why it can only be rejected; empty: it can be approved
+
+
+@dataclass(frozen=True, slots=True)
 class Fate:
     """What was decided, and what became of it."""
 
@@ -90,6 +104,7 @@ class Item:
     """The page. Of `product` to `faded`, those of the operation's kind are there."""
 
     head: Head
+    request: Request | None
     fate: Fate
     plans: tuple[InPlan, ...]
     sources: tuple[Source, ...]  # observations; a promotion's and a compaction's are in `fact` and `summary`
@@ -123,8 +138,9 @@ class Item:
 
     @property
     def approvable(self) -> bool:
-        """An approval would say something new."""
-        return self.decidable and not self.changed
+        """An approval would say something new, and this version carries it out."""
+        forgets = self.request is not None and bool(self.request.not_carried_out)
+        return self.decidable and not self.changed and not forgets
 
     @property
     def appliable(self) -> bool:
@@ -169,6 +185,7 @@ def read_item(operation: Operation) -> Item:
     shown = item_sources.cards(operation, records)
     return Item(
         head=_head(operation),
+        request=_request(operation),
         fate=_fate(operation, records, now),
         sources=shown,
         pairs=item_sources.pairs(operation),
@@ -230,6 +247,23 @@ def _head(operation: Operation) -> Head:
     )
 
 
+def _request(operation: Operation) -> Request | None:
+    """Who asked for it and why; None for what the planner proposed, and for aliases, whose page says it. No query."""
+    asked = operation.product.get("asked")
+    if not asked or not operation.requested_by:
+        return None
+    forgets = operation.kind == Kind.FORGET
+    return Request(
+        by=visible(operation.requested_by),
+        at=when(operation.created_at),
+        why="" if forgets else visible(str(asked)),
+        rows=f"{operation.product.get('rows', operation.n_sources):,}" if forgets else "",
+        listed=operation.n_sources,
+        everything=bool(operation.product.get("all")),
+        not_carried_out=review.NOT_CARRIED_OUT if forgets else "",
+    )
+
+
 def _fate(operation: Operation, records: Records, now: datetime) -> Fate:
     expires = operation.approval_expires_at if operation.status == State.APPROVED else None
     derived = records.rows.get(operation.derived_id or 0)
@@ -273,7 +307,8 @@ def _span(start: str | None, end: str | None) -> str:
 def _figures(operation: Operation) -> tuple[tuple[str, str], ...]:
     """What else the rule noted, in its own words."""
     noted = {**operation.signals, **operation.product}
-    rest = {name: value for name, value in noted.items() if name not in _SHOWN_ELSEWHERE}
+    elsewhere = (*_SHOWN_ELSEWHERE, *_OF_A_REQUEST) if "asked" in operation.product else _SHOWN_ELSEWHERE
+    rest = {name: value for name, value in noted.items() if name not in elsewhere}
     return tuple((name.replace("_", " "), value) for name, value in flat(rest))
 
 

@@ -135,8 +135,10 @@ def cards(operation: Operation, records: Records) -> tuple[Source, ...]:
 
 
 def _comparable(operation: Operation, rows: Sequence[Observation]) -> bool:
-    """Whether the texts are ones that could be one claim; those of an alias are about two subjects."""
-    return len(rows) > 1 and operation.kind != Kind.ALIAS
+    """Whether the texts are ones that could be one claim; those of an alias are about two subjects, those that leave
+    together need have nothing in common.
+    """
+    return len(rows) > 1 and operation.kind not in (Kind.ALIAS, Kind.ARCHIVE, Kind.PRUNE, Kind.FORGET)
 
 
 def in_order(operation: Operation, records: Records) -> list[Observation]:

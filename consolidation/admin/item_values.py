@@ -88,18 +88,18 @@ def values(operation: Operation, records: Records, shown: Sequence[Source], *, n
 
 def _choices(shown: Sequence[Source], predicate: str) -> tuple[Choice, ...]:
     every = "Both are" if len(shown) == 2 else "All are"
-    named = f"“{predicate}”" if predicate else "this predicate"
+    many = Choice(
+        value="many",
+        title=f"{every} true: it holds several values",
+        hint=f"Remembered: in this scope, “{predicate}” may hold several values from now on.",
+    )
     kept = tuple(
         Choice(value=f"keep:{source.id}", title=f"Keep {source.name}", quote=_quote(source)) for source in shown
     )
     return (
         *kept,
         Choice(value="both", title=f"{every} true, each in its period", under="periods"),
-        Choice(
-            value="many",
-            title=f"{every} true: it holds several values",
-            hint=f"Remembered: in this scope, {named} may hold several values from now on.",
-        ),
+        *([many] if predicate else []),  # without one there is nothing to remember, and the review refuses it
         Choice(value="text", title="None of them", hint="Write the right claim.", under="text"),
     )
 

@@ -83,6 +83,7 @@ class Row:
     more: int  # sources that are not listed
     score: str
     why: str
+    asked_by: str  # who asked for it; empty: the planner proposed it
     decided: str
     decidable: bool
     digest: str
@@ -185,6 +186,7 @@ def _row(operation: Operation, sources: Sequence[OperationSource], policy_hash: 
         more=len(sources) - len(lines),
         score="" if operation.score is None else f"{operation.score:.3f}",
         why=visible(operation.skipped_reason or operation.reason),
+        asked_by=visible(operation.requested_by),
         decided=_decided(operation),
         decidable=decidable,
         digest=proposed_digest(operation=operation, rows=rows, policy_hash=policy_hash) if decidable else "",

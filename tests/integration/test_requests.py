@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 
@@ -17,9 +19,9 @@ from tests.building import observe, propose, scope
 pytestmark = pytest.mark.django_db
 
 
-def deliver(task: str, within: Scope, key: str = "r1", **payload: object) -> str:
+def deliver(task: str, within: Scope, key: str = "r1", **payload: Any) -> str:
     """As a worker does: through the row."""
-    return outbox.perform(task=task, scope_id=within.pk, key=key, payload={"by": "token:abc", **payload})  # type: ignore[arg-type]
+    return outbox.perform(task=task, scope_id=within.pk, key=key, payload={"by": "token:abc", **payload})
 
 
 def approve(operation: Operation, **chosen: object) -> Operation:
@@ -90,13 +92,15 @@ def test_a_claim_from_elsewhere_waits_beside_the_one_it_contradicts() -> None:
     assert (old.status, old.superseded_by_id) == (Status.SUPERSEDED, new.pk)
 
 
-def test_without_a_key_the_answer_that_all_are_true_teaches_nothing_and_stands() -> None:
-    """There is no predicate to learn from; both stay current and are not asked about again."""
+def test_without_a_key_the_answer_that_it_holds_several_values_is_refused_with_what_to_say_instead() -> None:
+    """There is no predicate to learn from. That they are different claims is remembered; both stay current."""
     within = scope()
     old, new = observe("Ana plays chess.", within=within), observe("Ana plays go.", within=within)
     operation = requests.settle(scope=within, ids=[old.pk, new.pk], by="intake", request="r1", why="x")
     assert operation is not None
-    assert runner.apply(operation=approve(operation, many_valued=True), by="ops").outcome == "applied"
+    with pytest.raises(Refused, match="have none: say that they are different claims"):
+        approve(operation, many_valued=True)
+    review.distinct(operation=operation, by="rev")
     assert Observation.objects.active().count() == 2
 
 
@@ -156,6 +160,6 @@ def test_forgetting_everything_counts_every_row_that_has_words() -> None:
 
 
 @pytest.mark.parametrize("payload", [{}, {"observations": "1"}, {"observations": [True]}, {"observations": ["1"]}])
-def test_a_payload_that_names_no_rows_is_refused_and_kept_as_such(payload: dict[str, object]) -> None:
+def test_a_payload_that_names_no_rows_is_refused_and_kept_as_such(payload: dict[str, Any]) -> None:
     """A failed step is shown as failed, never as nothing to do."""
     assert deliver(tasks.REVIEW_RETIRE, scope(), **payload) == outbox.REFUSED
