@@ -260,7 +260,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         new = access.create_token(name="bench", scope_pattern="bench/*", by="bench", may_write=True)
         api = Api(new.bearer)
-        print(f"{os.cpu_count()} cores, one thread, in-process WSGI, fsync on, vectors later\n")
+        busy = os.getloadavg()[0]
+        print(f"{os.cpu_count()} cores (load {busy:.1f}), one thread, in-process WSGI, fsync on, vectors later\n")
         print(table(["in bulk", "rows a second", "of /facts"], in_bulk(api, arguments.facts)), "\n")
         heads = ["one write, ms", "cold", "p50", "p95", "most", "writes"]
         print(table(heads, while_planning(api, rows=arguments.rows, writes=arguments.writes)))
