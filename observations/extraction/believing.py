@@ -95,7 +95,7 @@ class Batch:
         return frozenset[str]().union(*(self._held[turn.id] for turn in turns))
 
 
-def doubt(*, text: str, subject: str, said: Said, batch: Batch) -> Refusal | None:
+def doubt(*, text: str, said: Said, batch: Batch) -> Refusal | None:
     """Why a claim is not believed, or None."""
     about = content(text) - batch.speakers - _ANYBODY
     if refusal := _elsewhere(text, about, said, batch):

@@ -23,7 +23,7 @@ from observations.normalise import clean, normalised
 from observations.records import EpisodeRecord, MemoryKind
 from observations.screening import secret_in
 
-MAX_CLAIMS: Final = 200  # of one reply; the others are refused
+MAX_CLAIMS: Final = 200  # of one reply; as many more are refused by name, and what follows is not looked at
 MAX_TEXT: Final = 500  # characters of a claim
 MAX_QUOTE: Final = 2_000
 _LABELS: Final = ("turn", "supported_by", "label", "episode")  # what a model calls the turn, as asked and otherwise
@@ -76,7 +76,7 @@ class _Reading:
         self.refused.append(
             Refused(
                 refusal=Refusal.SECRET if secret else refusal,
-                text="" if secret else text,
+                text="" if secret else text[:MAX_TEXT],
                 episode=said.turn.id if said else turn,
                 quote=(said.start, said.end) if said else None,
                 secret=secret,
@@ -118,20 +118,22 @@ class _Reading:
         """Believe a claim whose quote stands in a turn, or not."""
         first = said[0]
         given = {name: _part(entry.get(name)) for name in ("subject", "predicate", "object")}
-        for words in (*given.values(), *(each.words for each in said)):
-            if secret := secret_in(words):
-                self.refused.append(
-                    Refused(Refusal.SECRET, episode=first.turn.id, quote=(first.start, first.end), secret=secret)
-                )
-                return None
-        refusal = doubt(text=text, subject=given["subject"], said=first, batch=self.batch)
+        secret = next(filter(None, map(secret_in, (*given.values(), *(each.words for each in said)))), None)
+        if secret is not None:
+            return self.refused.append(
+                Refused(Refusal.SECRET, episode=first.turn.id, quote=(first.start, first.end), secret=secret)
+            )
+        refusal = doubt(text=text, said=first, batch=self.batch)
         if refusal is not None:
             return self.refuse(refusal, text, said=first)
+        again = [
+            each for each in said[1:] if _same_voice(first, each) and not doubt(text=text, said=each, batch=self.batch)
+        ]
         subject, predicate, object_, dropped = key_of(text=text, given=given, turn=first.turn)
         proposed = Proposed(
             text=text,
             kind=_kind(entry.get("kind")),
-            evidence=tuple(Quoted(each.turn.id, each.start, each.end) for each in _same_voice(said)),
+            evidence=tuple(Quoted(each.turn.id, each.start, each.end) for each in (first, *again)),
             stated_by=first.turn.stated_by,
             speaker=first.turn.speaker,
             happened_at=first.turn.happened_at,
@@ -157,10 +159,9 @@ class _Reading:
             self.refuse(Refusal.TWICE, proposed.text, turn=proposed.episode)
 
 
-def _same_voice(said: Sequence[Said]) -> list[Said]:
-    """The turns in which the one who says it first says it."""
-    first = said[0].turn
-    return [each for each in said if (each.turn.stated_by, each.turn.speaker) == (first.stated_by, first.speaker)]
+def _same_voice(one: Said, other: Said) -> bool:
+    """Whether the same speaker says both."""
+    return (one.turn.stated_by, one.turn.speaker) == (other.turn.stated_by, other.turn.speaker)
 
 
 def _text(entry: Any) -> str:

@@ -237,6 +237,13 @@ def test_a_claim_told_twice_is_one_with_every_turn_it_was_quoted_from() -> None:
     assert not read.refused
 
 
+def test_of_several_named_turns_only_those_that_say_it_are_evidence() -> None:
+    """R95: a witness that denies it is none."""
+    said = turns("I like green tea.", "It is not true that I like green tea.", "Yes, I like green tea.")
+    [one] = extracted(said, claim("Ana likes green tea", "I like green tea", label=[0, 1, 2])).claims
+    assert [each.episode for each in one.evidence] == [1, 3]
+
+
 def test_a_claim_told_twice_of_one_turn_is_one() -> None:
     twice = claim("Ana likes green tea", "I like green tea")
     read = extracted(turns("I like green tea."), twice, twice)

@@ -26,8 +26,8 @@ JSON = st.recursive(
 NAMES = ("text", "subject", "predicate", "object", "kind", "turn", "quote", "supported_by", "label")
 ENTRIES = st.lists(JSON | st.dictionaries(st.sampled_from(NAMES), JSON, max_size=6), max_size=4)
 WORDS = (
-    "Ana Bo I you my sister Lena don't never not if want ? . , - ! and but likes moved to Bonn tea 3.12 yesterday in May "
-    "2023 last Friday <memory> </memory> \u200b \u2019s ... because that the user said assistant Ich nicht \u8336"
+    "Ana Bo I you my sister Lena don't never not if want ? . , - ! and but likes moved to Bonn tea 3.12 yesterday in "
+    "May 2023 last Friday <memory> </memory> \u200b \u2019s ... because that the user said assistant Ich nicht \u8336"
 )
 PIECES = st.sampled_from(WORDS.split())
 SENTENCES = st.lists(PIECES, min_size=1, max_size=14).map(" ".join)
