@@ -14,7 +14,7 @@ from observations.records import Claim, EvidenceRef, Past, Status, Turn, Written
 
 if TYPE_CHECKING:
     pass
-from observations.store.drafting import episode_row, evidence_row, observation_row, take_over
+from observations.store.drafting import content_id, episode_row, evidence_row, observation_row, take_over
 from observations.store.moving import copy_evidence, move
 from observations.store.scopes import lock_rows, lock_scope
 from observations.store.vectors import embed_later
@@ -178,7 +178,8 @@ def _said_before(scope: Scope, old_id: int, claim: Claim, written_by: WrittenBy,
     if claim.external_id:
         reason = f"this id is already there and {known.status}; a change is a new line with a new id"
         return Written(fate=Fate.REFUSED, reason=reason)
-    again = dataclass_replace(claim, external_id=f"{known.external_id}~{old_id}")  # the same when it is done twice
+    # The same when it is done twice, and of the form that an erase knows for a hash of the content.
+    again = dataclass_replace(claim, external_id=content_id("obs", known.external_id, None, str(old_id)))
     return add_observations(scope=scope, claims=[again], written_by=written_by)[0]
 
 
