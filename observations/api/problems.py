@@ -46,7 +46,7 @@ KINDS: Final[Mapping[int, tuple[str, str]]] = {
     415: ("unsupported_media_type", "Send the body as application/json, not compressed."),
     422: ("invalid", "Something in the request is not as it should be."),
     429: ("too_many_requests", "Wait for as many seconds as Retry-After says."),
-    500: ("internal", "Something failed here: send a write again with its Idempotency-Key. The log has the request by its id."),
+    500: ("internal", "Something failed here: send a write again with its key. The log has the request by its id."),
     503: ("unavailable", "The store cannot be used just now: send it again, a write with its Idempotency-Key."),
 }
 _STATUS: Final[Mapping[Code, int]] = {
