@@ -8,18 +8,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from consolidation import invariants
-from observations import store
+from observations import ingest, store
 from observations.models import Episode, Extraction, IntakeRun, Scope
 from observations.records import Claim, EvidenceRef, WrittenBy
 from tests.acceptance import intake_world as world
 from tests.acceptance.boundaries import run_in_child
-from tests.intaking import active, deciding, echo, model
+from tests.intaking import HASHING, active, deciding, echo, model
 from tests.scripted import ScriptedCompleter
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,6 +134,24 @@ def test_the_control_a_naive_pipeline_is_found_out_at_most_of_its_statements(sho
     found_out = [line for line in examined if line[1]]
     show(f"naive pipeline: found out at {len(found_out)} of {len(examined)} statements")
     assert len(found_out) >= 0.7 * len(examined)
+
+
+def test_model_and_embedder_are_asked_outside_every_transaction() -> None:
+    """Locks are held for milliseconds, whatever a model takes."""
+    here, seen = world.build(), list[bool]()
+
+    def outside(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def asked(about: Any) -> Any:
+            seen.append(connection.in_atomic_block)
+            return answer(about)
+
+        return asked
+
+    answers = {"extract": outside(echo), "reconcile": outside(deciding(world.DECIDES))}
+    embed = SimpleNamespace(profile=HASHING.profile, embed=outside(HASHING.embed))
+    completer = ScriptedCompleter(by_purpose=answers)
+    ingest.run_intake(scope=here, by="test", completer=completer, embedder=embed)
+    assert (len(seen), set(seen)) == (3, {False})
 
 
 def test_the_model_of_the_world_is_asked_twice_a_batch() -> None:

@@ -248,6 +248,33 @@ def test_a_noop_attaches_the_new_evidence_to_the_row_that_says_it() -> None:
     assert sources(the(PLANT, here)) == uris([*first, *second])
 
 
+def roots(row: Observation) -> set[str]:
+    return set(Evidence.objects.filter(observation=row).values_list("root_source", flat=True))
+
+
+def test_an_agent_that_says_again_what_it_can_read_is_no_witness_of_its_own() -> None:
+    """R95, C8: otherwise memory would corroborate itself. The turn is kept as evidence, under the root of the row."""
+    here = enabled(scope())
+    [said] = told(here, PLANT)
+    read(here)
+    told(here, turn(f"{PLANT}.", number=1, speaker="Helper", role="assistant"))
+    read(here)
+    assert (len(sources(the(PLANT, here))), roots(the(PLANT, here))) == (2, {said.root_source})
+    [other] = told(here, turn(f"{PLANT}!", number=2, speaker="Bo"))
+    read(here)
+    assert roots(the(PLANT, here)) == {said.root_source, other.root_source}
+
+
+def test_an_agent_that_repeats_a_person_in_the_same_turns_is_none_either() -> None:
+    here = enabled(scope())
+    turns = told(here, turn(f"{PLANT}.", number=0, speaker="Helper", role="assistant"), turn(PLANT, number=1))
+    read(here)
+    row = Observation.objects.get(scope=here)
+    assert (row.text, row.stated_by, sorted(sources(row))) == (PLANT, StatedBy.USER, sorted(uris(turns)))
+    assert roots(row) == {turns[1].root_source}
+    assert row.created_at == turns[0].happened_at
+
+
 def test_a_claim_that_differs_in_a_number_is_never_dropped_as_known() -> None:
     """The 2.x / 3.x of cosine 0.94 to 0.97: it stays a row of its own, flagged."""
     here = enabled(scope())

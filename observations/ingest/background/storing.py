@@ -7,7 +7,7 @@ decided about is looked at again under the locks; what moved meanwhile is left a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -195,9 +195,10 @@ class _Storing:
         supersedes; then their vectors.
         """
         refs: dict[int, list[EvidenceRef]] = {}
+        roots = self.roots(act for act in acts if act.observation is not None and _is_echoed(act.weighed))
         for act in acts:
             if act.observation is not None:
-                refs.setdefault(act.observation, []).extend(self.evidence(act.weighed))
+                refs.setdefault(act.observation, []).extend(self.evidence(act.weighed, roots.get(act.observation, "")))
         if refs:
             store.add_evidence_to(scope_id=self.scope.pk, refs=refs)
         fresh = [act for act in acts if act.observation is None]
@@ -248,20 +249,36 @@ class _Storing:
             evidence=tuple(self.evidence(weighed)),
         )
 
-    def evidence(self, weighed: Weighed) -> Iterator[EvidenceRef]:
-        """The turns a claim is quoted from, each with its words; two turns of one source are one piece."""
+    def evidence(self, weighed: Weighed, root: str = "") -> Iterator[EvidenceRef]:
+        """The turns a claim is quoted from, each with its words; two turns of one source are one piece.
+
+        An agent that says again what is in the reads is no witness of its own: it may have read it there (R95, C8). Its
+        turn counts under `root`, or under that of whoever said it in the same turns.
+        """
         refs: dict[str, EvidenceRef] = {}
-        for quoted in _quoted(weighed):
-            turn = self.batch.turns[quoted.episode]
-            ref = EvidenceRef(
-                source_uri=turn.source_uri,
-                root_source=turn.root_source,
-                quote=turn.text[quoted.start : quoted.end],
-                quote_start=quoted.start,
-                episode=turn.external_id,
-            )
-            refs.setdefault(ref.source_uri, ref)
+        for claim in weighed.claims:
+            for quoted in claim.evidence:
+                turn = self.batch.turns[quoted.episode]
+                echoed = root if claim.stated_by is StatedBy.AGENT else ""
+                ref = EvidenceRef(
+                    source_uri=turn.source_uri,
+                    root_source=echoed or turn.root_source,
+                    quote=turn.text[quoted.start : quoted.end],
+                    quote_start=quoted.start,
+                    episode=turn.external_id,
+                )
+                refs.setdefault(ref.source_uri, ref)
+            if claim.stated_by is not StatedBy.AGENT:
+                root = root or next(iter(refs.values())).root
         yield from refs.values()
+
+    def roots(self, acts: Iterable[_Act]) -> dict[int, str]:
+        """What the rows that are said again rest on first. One query, or none."""
+        ids = {act.observation for act in acts}
+        if not ids:
+            return {}
+        rows = Evidence.objects.filter(scope=self.scope, observation__in=ids).order_by("observation", "pk")
+        return dict(rows.distinct("observation").values_list("observation_id", "root_source"))
 
     def put_vectors(self, acts: Sequence[_Act]) -> None:
         """Store the vectors that the claims were compared by, so that the next batch finds them by meaning at once."""
@@ -329,6 +346,11 @@ def _considered(act: _Act, claim: Proposed, *, first: bool) -> Considered:
         target=act.target if first else act.observation,
         observation=act.observation,
     )
+
+
+def _is_echoed(weighed: Weighed) -> bool:
+    """Whether an agent is among those who say it."""
+    return any(claim.stated_by is StatedBy.AGENT for claim in weighed.claims)
 
 
 def _quoted(weighed: Weighed) -> Iterator[Quoted]:
