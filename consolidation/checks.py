@@ -22,6 +22,7 @@ from observations.retrieval import current_embedder
 HOUSEKEEPING = (
     "observations.tasks.sweep",
     "observations.tasks.age_outbox",
+    "observations.tasks.observe_due",
     "consolidation.tasks.verify",
     "consolidation.tasks.plan_due",
 )
