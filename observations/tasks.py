@@ -90,7 +90,7 @@ def _extract(job: outbox.Job) -> str:
     report = ingest.run_taken(
         scope=Scope.objects.get(pk=job.scope),
         trigger=job.word("trigger") or IntakeRun.Trigger.TURNS,
-        by="intake",
+        by=job.word("by") or "intake",
         seconds=ingest.SECONDS,
     )
     if report.failure is Answer.NO_MODEL:

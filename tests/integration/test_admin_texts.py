@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consolidation.admin.texts import COMPARED, WHOLE, compared, flat, marked, period, snippet, whole
+from consolidation.admin.texts import COMPARED, WHOLE, compared, edited, flat, marked, period, snippet, whole
 from consolidation.operations import visible
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -142,3 +142,30 @@ def test_an_erased_text_has_no_marks() -> None:
     shown = marked(None, [(0, 4)])
     assert shown.erased
     assert not any(run.own for run in shown.words)
+
+
+@given(before=TEXTS, after=TEXTS)
+def test_an_edit_holds_both_texts_and_marks_nothing_that_is_in_both(before: str, after: str) -> None:
+    """Without what was added it is the text before, without what was removed the text after; line ends stay."""
+    edit = edited(before, after)
+    old, new = ("".join(run.text for run in edit.runs if run.sort != left) for left in ("added", "removed"))
+    assert (old, new) == (whole(before).plain, whole(after).plain)
+    assert edit.changed == (whole(before).plain != whole(after).plain)
+
+
+def test_an_edit_of_spaces_only_says_so() -> None:
+    """What cannot be seen in the marks is told in words."""
+    assert edited("Kind and brief", "Kind and\nbrief").blank
+    assert not edited("Kind", "Kind and brief").blank
+    assert not edited("Kind", "Kind").changed
+
+
+def test_an_edit_that_is_too_long_or_erased_is_shown_as_it_is_after_it() -> None:
+    long = " ".join(f"w{number}" for number in range(COMPARED))
+    other = long.replace("w", "v")
+    shown = edited(long, other)
+    assert not shown.compared
+    assert [run.text for run in shown.runs] == [other]
+    assert edited(long, f"{long} end").compared, "what both share at the ends is not counted"
+    assert not edited(None, "after").compared
+    assert edited("before", None).runs[0].text == "text erased"
