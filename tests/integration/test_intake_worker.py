@@ -12,6 +12,7 @@ import pytest
 from celery import current_app
 from django.db import connection
 
+from consolidation.pausing import pause
 from observations import ingest, outbox, spending, tasks
 from observations.ingest.background import observing
 from observations.llm import Answer, BudgetSpent, Denied, ModelFailed, NoModel, Unreachable
@@ -263,6 +264,16 @@ def test_a_scope_that_was_switched_off_meanwhile_is_left_at_once(configured: lis
     report = read(here, completer=model(off))
     assert (report.added, report.left) == (1, 2)
     assert Answer.NO_MODEL is not report.failure
+
+
+def test_a_hold_and_a_pause_stop_operations_and_no_reading(configured: list[Any]) -> None:
+    """Reads and writes go on: what is said meanwhile is kept, and nothing that was there is lost."""
+    here = enabled(scope(), every_turns=1)
+    ingest.hold(scope=here, by="olga", reason="a dispute")
+    pause(scope=here, by="olga")
+    told(here, PLANT)
+    work()
+    assert active(here) == [PLANT]
 
 
 def test_two_scopes_are_read_by_rows_of_their_own(configured: list[Any]) -> None:
