@@ -22,9 +22,7 @@ from observations.embedding import Profile
 from observations.extraction import Proposed, Quoted
 from observations.extraction import Refused as Disbelieved
 from observations.ingest.background.weighing import Bad, Weighed, known_row, known_texts, text_key
-from observations.minhash import stored_bands
 from observations.models import Evidence, Extraction, IntakeItem, IntakeRun, Observation, Scope, UnusableAnswer
-from observations.normalise import normalised
 from observations.reconciliation import Rests, Verdict, why_it_waits
 from observations.records import Claim, EpisodeRecord, EvidenceRef, StatedBy, Status, WrittenBy
 from observations.store import Considered, Fate, Written
@@ -289,7 +287,7 @@ class _Storing:
                 profile=self.batch.profile,
                 rows=[(self.scope.pk, pk) for pk, *_ in rows],
                 vectors=np.stack([vector for *_, vector in rows]),
-                bands=stored_bands([normalised(each.text) for _, each, _ in rows]),
+                bands=[each.bands for _, each, _ in rows],
             )
 
     # --- what became of it -------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from observations import reconciliation, retrieval
 from observations.embedding import Embedder
 from observations.extraction import Proposed
 from observations.llm import Completer, ModelFailed, Unusable
+from observations.minhash import stored_bands
 from observations.models import Observation, Scope
 from observations.normalise import clean, key64, key_part, normalised
 from observations.reconciliation import Decision, Near, Proposal
@@ -32,6 +33,7 @@ class Weighed:
 
     claims: list[Proposed]  # the one that is stored first
     vector: Vector | None = None
+    bands: bytes = b""  # of MinHash; with the vector
     near: tuple[Near, ...] = ()
     versions: dict[int, int] = field(default_factory=dict)  # of the rows it was compared with, as they were offered
     decision: Decision | None = None  # None: nobody compared it with what is stored
@@ -81,8 +83,9 @@ def weigh(*, scope: Scope, claims: Sequence[Proposed], completer: Completer, emb
     stored = known_texts(scope=scope, text_keys=[text_key(each) for each in weighed])
     fresh = [each for each in weighed if known_row(each, stored) is None]
     vectors = _embedded(embedder, [each.text for each in fresh])
-    for each, vector in zip(fresh, vectors, strict=True):
-        each.vector = vector
+    bands = stored_bands([normalised(each.text) for each in fresh]) if fresh else []
+    for each, vector, band in zip(fresh, vectors, bands, strict=True):
+        each.vector, each.bands = vector, band
         each.decision = Decision() if vector is not None else None  # with nothing near there is nothing to decide
     _find_near(scope, fresh, embedder)
     asked = [each for each in fresh if each.near]
