@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,16 @@ def arguments(name: str, *, scope: str, row: int) -> dict[str, Any]:
 def agent_over_stdio(*, bearer: str, log: Path, mode: str = "auto", **env: str) -> Iterator[Agent]:
     """`manage.py mcp` as a host starts it, on the test database; its standard error is written to `log`."""
     variables = {**environment(broker=own_broker()), "PALIMPSEST_TOKEN": bearer, **env}
-    server = StdioServerParameters(command=sys.executable, args=[MANAGE, "mcp"], env=variables, cwd=ROOT)
+    with connected_over_stdio(words=[MANAGE, "mcp"], env=variables, cwd=ROOT, mode=mode, log=log) as agent:
+        yield agent
+
+
+@contextlib.contextmanager
+def connected_over_stdio(
+    *, words: Sequence[str], env: Mapping[str, str], cwd: Path, mode: str = "auto", log: Path = Path(os.devnull)
+) -> Iterator[Agent]:
+    """A client of a process that this Python runs."""
+    server = StdioServerParameters(command=sys.executable, args=[*words], env=dict(env), cwd=cwd)
     with log.open("w", encoding="utf-8") as errors, _connected(stdio_client(server, errlog=errors), mode) as agent:
         yield agent
 

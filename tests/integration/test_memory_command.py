@@ -143,7 +143,7 @@ def test_an_endless_line_is_never_held_whole(tmp_path: Path) -> None:
             file.write(b"x" * MAX_LINE)
         file.write(b'"}\n{"text": "after"}\n')
     with path.open("rb") as file:
-        read = list(files._lines(file, lambda _count: None))
+        read = list(files.read_lines(file, lambda _count: None))
     assert [len(line) <= MAX_LINE + 2 for line in read] == [True, True]
     out = StringIO()
     with pytest.raises(CommandError):

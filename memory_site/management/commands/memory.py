@@ -1,4 +1,4 @@
-"""`manage.py memory`: what comes in, what goes out, what is found, and whether all is well."""
+"""`manage.py memory`: what people write, find, import, export and admit, and whether all is well."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from consolidation.management.failing import OneSentence
-from memory_site.management.memory import files, keys, reading, standing
+from memory_site.management.memory import files, keys, parsers, reading, standing
 from observations.retrieval import CALL_SITES
 
 EXIT = "Exit status: 0 all done, 1 done in part, 2 not done; what is wrong is one sentence on standard error."
@@ -24,7 +24,7 @@ that are already there are skipped, so a file can be imported again.
 class Command(OneSentence):
     """One sub-command per doorway; each is one function of memory_site.management.memory."""
 
-    help = f"Imports, exports, searches, pauses and verifies memory. {EXIT}"
+    help = f"Writes, finds, imports, exports, pauses and verifies memory, and makes tokens for programs. {EXIT}"
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The sub-commands and their options."""
@@ -40,6 +40,7 @@ class Command(OneSentence):
         for parser in (pause, resume):
             parser.add_argument("--scope", metavar="NAME", help="one scope (default: everything)")
         self._holding(commands)
+        parsers.add(commands)
         verify = commands.add_parser(
             "verify", help="run the invariants over the whole store; exit 1 when one is violated"
         )
@@ -83,6 +84,9 @@ class Command(OneSentence):
 
     def handle(self, *args: Any, **options: Any) -> None:  # Django's own signature
         """Hands the options to the sub-command."""
+        if (act := options.get("act")) is not None:
+            act(self.stdout, options)
+            return
         match options["command"]:
             case "import":
                 files.import_file(

@@ -32,9 +32,9 @@ def import_file(
     if scope is not None and not scope.strip():
         raise Error("--scope is empty: give the scope's name, such as 'team/project'.")
     started = time.monotonic()
-    with _opened(file) as stream, bar("import", _size(stream), "B") as shown:
+    with opened(file) as stream, bar("import", size_of(stream), "B") as shown:
         try:
-            lines = _lines(stream, shown.update)
+            lines = read_lines(stream, shown.update)
             report = ingest.import_lines(lines, scope=scope, scope_field=scope_field)
         except ingest.ImportStopped as stopped:
             raise Error(str(stopped)) from stopped
@@ -57,7 +57,8 @@ def import_file(
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
+def opened(file: str) -> Iterator[IO[bytes]]:
+    """A file, or standard input for -. Raises Error."""
     if file == "-":
         yield sys.stdin.buffer
         return
@@ -71,7 +72,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def _size(stream: IO[bytes]) -> int | None:
+def size_of(stream: IO[bytes]) -> int | None:
     """Bytes of a plain file; None for a pipe."""
     try:
         found = os.fstat(stream.fileno())
@@ -80,7 +81,7 @@ def _size(stream: IO[bytes]) -> int | None:
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
-def _lines(stream: IO[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
+def read_lines(stream: IO[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
     """Lines of a stream; of one that is too long only so much that it is recognised as such, never all of it."""
     limit = ingest.MAX_LINE + 2
     while line := stream.readline(limit):

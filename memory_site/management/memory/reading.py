@@ -1,4 +1,4 @@
-"""`memory search`."""
+"""`memory search`, `memory prompt` and `memory history`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 from django.core.management.base import OutputWrapper
 
 from consolidation.operations import obs, visible
-from memory_site.management.memory.errors import Error, scope_named
+from memory_site.management.memory.calling import Options, make, scope_of, tell
+from memory_site.management.memory.errors import Error, Partly, scope_named
+from observations.calls import schemas
 from observations.retrieval import Answer, Hit, search
 
 _BOTH = "words and meaning"
@@ -57,3 +59,37 @@ def _hit(place: int, hit: Hit) -> str:
         f"{place}. {visible(hit.text)}\n"
         f"   {obs(hit.id)} ({visible(hit.external_id)}), by {why}{near}, trust {hit.trust}"
     )
+
+
+def prompt(out: OutputWrapper, options: Options) -> None:
+    """Print the memory block of a scope, as a prompt is given it. Raises Error, and Partly when a part is missing."""
+    answer = make(
+        "prompt",
+        schemas.Prompt,
+        scope=scope_named(options["scope"]).name,
+        about=options["about"],
+        session=options["session"],
+        k=options["k"],
+        longest=options["longest"],
+    )
+    tell(out, answer, as_json=options["json"], text=answer.text or "nothing to say")
+    if not answer.complete:
+        raise Partly("The block is incomplete: a part of the search failed, the log says which.")
+
+
+def history(out: OutputWrapper, options: Options) -> None:
+    """Print how a row came to be and what became of it. Raises Error."""
+    scope, row = scope_of(options["observation"])
+    answer = make("history_of_observation", schemas.History, scope=scope, id=row)
+    tell(out, answer, as_json=options["json"], text="\n".join(_link(link) for link in answer.links))
+
+
+def _link(link: schemas.Link) -> str:
+    text = "(erased)" if link.text is None else visible(link.text)
+    by = f" by {visible(link.by)}" if link.by else ""
+    lines = [f"{obs(link.id)} {link.status}: {text}"]
+    lines.append(f"  {link.recorded_at:%Y-%m-%d %H:%M} written{by} ({link.written_by}, the word of: {link.stated_by})")
+    for move in link.moves:
+        after = f", replaced by {obs(move.successor)}" if move.successor is not None else ""
+        lines.append(f"  {move.at:%Y-%m-%d %H:%M} {move.from_status} -> {move.to_status}: {visible(move.why)}{after}")
+    return "\n".join(lines)

@@ -40,7 +40,7 @@ def hold(out: OutputWrapper, *, scope: str, until: str, reason: str) -> None:
     if not reason.strip() or len(reason) > 200 or not reason.isprintable():
         raise Error("A hold needs a reason: --reason with one line of at most 200 characters.")
     found = scope_named(scope)
-    ends = _day(until) if until else None
+    ends = day_to_come(until) if until else None
     ingest.hold(scope=found, by=_person(), reason=reason, until=ends)
     when = f" until {ends:%Y-%m-%d}" if ends else ""
     out.write(f"Scope {found.name} is on hold{when}: nothing is planned, applied or undone there.")
@@ -53,15 +53,15 @@ def release(out: OutputWrapper, *, scope: str) -> None:
     out.write(f"Released scope {found.name}." if done else f"Scope {found.name} is not on hold.")
 
 
-def _day(text: str) -> datetime:
-    """The start of a day, in UTC, that is still to come."""
+def day_to_come(text: str) -> datetime:
+    """The start of a day, in UTC, that is still to come. Raises Error."""
     try:
         day = datetime.fromisoformat(text)
     except ValueError as error:
         raise Error(f"{text[:40]!r} is not a date such as 2027-01-31.") from error
     day = day.replace(tzinfo=day.tzinfo or UTC)
     if day <= database_now():
-        raise Error(f"{text[:40]} is over already: give a day to come, or leave --until out.")
+        raise Error(f"{text[:40]} is over already: give a day to come, or leave it out.")
     return day
 
 
