@@ -1,7 +1,7 @@
 """Print the part of requirements.lock that running needs: for an image without tests and without embedded servers.
 
-The lock says of every package what wants it ("# via"). Wanted at run time is what pyproject.toml's `dependencies` name,
-and whatever something wanted wants. Versions, markers and hashes are the lock's own.
+The lock says of every package what wants it ("# via"). Wanted at run time is what pyproject.toml's `dependencies` and
+its extra `mcp` name, and whatever something wanted wants. Versions, markers and hashes are the lock's own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Pin:
 
 def main() -> int:
     """Print the requirements; exit status 1 when the lock lacks something pyproject.toml names."""
-    declared = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["mcp"]]
     names = {match[0].lower() for match in map(NAME.match, declared) if match}
     lock = pins((PROJECT / "requirements.lock").read_text(encoding="utf-8"))
     if missing := names - {pin.name for pin in lock}:

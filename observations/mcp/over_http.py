@@ -109,7 +109,7 @@ class _Door:
             await self._inside(scope, receive, send)
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = _fault_of_place(headers)
+        refusal = _fault_of_place(scope["method"], headers)
         if refusal is None:
             found = await in_thread(self._let_in, headers=headers, address=_address(scope, headers))
             if isinstance(found, Caller):
@@ -151,9 +151,9 @@ def _address(scope: Scope, headers: Mapping[str, str]) -> str:
     return (forwarded.rpartition(",")[2].strip() or str(client[0]))[:64]
 
 
-def _fault_of_place(headers: Mapping[str, str]) -> _Refusal | None:
+def _fault_of_place(method: str, headers: Mapping[str, str]) -> _Refusal | None:
     """Refuses a host that is not ours, and a web page of another origin: a page that a name was pointed at us for can
-    do no more than any other stranger.
+    do no more than any other stranger. GET would be a stream on which nothing is ever said.
     """
     host = headers.get("host", "")
     if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
@@ -161,6 +161,8 @@ def _fault_of_place(headers: Mapping[str, str]) -> _Refusal | None:
     origin = headers.get("origin", "")
     if origin and urlsplit(origin).netloc != host and origin not in settings.CSRF_TRUSTED_ORIGINS:
         return 403, "This origin may not call: CSRF_TRUSTED_ORIGINS lists those that may.", {}
+    if method != "POST":
+        return 405, "There is no session to listen to or to end: send POST.", {"Allow": "POST"}
     return None
 
 

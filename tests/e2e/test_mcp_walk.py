@@ -91,7 +91,7 @@ def nothing_can_be_done_with_a_revoked_token(agent: Agent, key_id: str) -> None:
 
 @pytest.mark.slow
 def test_an_agent_walks_every_tool_over_standard_input_and_output(tmp_path: Path) -> None:
-    """Standard output is protocol only: anything else would end the client. What fails is logged without its words."""
+    """R120. Standard output is protocol only: anything else would end the client. No words of memory are logged."""
     mine, log = program(speaks_for_user=True), tmp_path / "stdio.log"
     with agent_over_stdio(bearer=mine.bearer, log=log) as agent:
         assert agent.client.instructions == INSTRUCTIONS
@@ -106,7 +106,7 @@ def test_an_agent_walks_every_tool_over_standard_input_and_output(tmp_path: Path
 
 @pytest.mark.slow
 def test_an_agent_with_one_scope_and_reads_only_is_offered_reads_and_names_no_scope(tmp_path: Path) -> None:
-    """R131: by the older handshake too. The scope of a token that reaches only one need not be named."""
+    """By the older handshake too. The scope of a token that reaches only one need not be named."""
     row = observe("Ana drinks oat milk", within=scope("team/ana"))
     ingest.create_core(scope=row.scope, label="human", value="Ana, who drinks tea", by="ana@command")
     mine = program("team/ana", may_write=False, may_propose=False)
@@ -161,14 +161,16 @@ def test_every_agent_over_http_has_the_rights_of_its_own_token(url: str) -> None
     assert Outbox.objects.filter(task="review_forget").count() == 1
 
 
-def asked(url: str, *, bearer: str = "", body: bytes = b"{}", **headers: str) -> tuple[int, dict[str, str], bytes]:
+def asked(
+    url: str, *, method: str = "POST", bearer: str = "", body: bytes = b"{}", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     """A bare HTTP request."""
     parts = urlsplit(url)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     named |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     named |= {"Authorization": f"Bearer {bearer}"} if bearer else {}
-    connection.request("POST", parts.path, body, named)
+    connection.request(method, parts.path, body, named)
     response = connection.getresponse()
     content = response.read()
     connection.close()
@@ -190,6 +192,8 @@ def test_strangers_other_hosts_and_pages_of_other_origins_come_no_further_than_t
     assert asked(url, bearer=mine.bearer, body=LIST, Origin="https://evil.example")[0] == 403
     assert asked(url, bearer=mine.bearer, body=LIST, Origin="null")[0] == 403
     assert asked(url, bearer=mine.bearer, body=b"x" * (3 * 1024 * 1024))[0] == 413
+    status, headers, _ = asked(url, method="GET", bearer=mine.bearer)
+    assert (status, headers["allow"]) == (405, "POST")
 
 
 def test_what_is_no_message_of_the_protocol_is_answered_and_ends_nothing(url: str) -> None:

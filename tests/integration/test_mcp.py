@@ -204,7 +204,9 @@ def test_a_thread_gives_its_connection_back_after_every_call() -> None:
 # --- the door of HTTP ------------------------------------------------------------------------------------------------
 
 
-def knock(headers: Mapping[str, str], *, limit: int = 0, made: int = 0) -> tuple[int, dict[str, str], Any]:
+def knock(
+    headers: Mapping[str, str], *, method: str = "POST", limit: int = 0, made: int = 0
+) -> tuple[int, dict[str, str], Any]:
     """One request at the door: the answer, or 200 where it was let in."""
     sent: list[Mapping[str, Any]] = []
 
@@ -222,7 +224,7 @@ def knock(headers: Mapping[str, str], *, limit: int = 0, made: int = 0) -> tuple
     raw = [(name.lower().encode(), value.encode()) for name, value in {"Host": "localhost:1", **headers}.items()]
 
     async def run() -> None:
-        await door({"type": "http", "headers": raw, "client": ("127.0.0.1", 1)}, _nothing, send)
+        await door({"type": "http", "method": method, "headers": raw, "client": ("127.0.0.1", 1)}, _nothing, send)
 
     anyio.run(run)
     told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
@@ -250,6 +252,13 @@ def test_a_token_opens_the_door_by_its_own_name(known: str) -> None:
     assert knock({"Authorization": f"bearer  {known} "}) == (200, {}, "token:ab")
     assert knock({"Authorization": f"Basic {known}"})[0] == 401
     assert knock({"Cookie": f"sessionid={known}"})[0] == 401
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "OPTIONS", "PUT"])
+def test_there_is_no_session_to_listen_to_or_to_end(method: str, known: str) -> None:
+    """A stream that says nothing would only be held open."""
+    status, headers, _ = knock({"Authorization": f"Bearer {known}"}, method=method)
+    assert (status, headers["allow"]) == (405, "POST")
 
 
 def test_too_many_requests_wait_as_those_of_the_api_do(known: str) -> None:
@@ -368,7 +377,7 @@ def who_is(caller: Caller) -> Who:
 
 @pytest.mark.django_db
 def test_memory_of_another_scope_is_in_no_answer() -> None:
-    """I8: out of reach is forbidden in the same words, whether it is there or not."""
+    """Out of reach is forbidden in the same words, whether it is there or not."""
     row = observe("Ben drinks rum", within=scope("other/ben"))
     answers = {
         call_tool(who=who_is(WRITER), name=name, arguments=arguments(name, scope=where, row=row.pk), scope="").text

