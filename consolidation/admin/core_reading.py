@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from consolidation.admin.reading import Chip
-from consolidation.admin.texts import Edit, Text, compared, edited, snippet, when, whole
+from consolidation.admin.texts import Edit, Text, Words, edited, snippet, when, whole
 from consolidation.operations import visible
 from observations.admin.listing import Listing
 from observations.models import CoreMemory, CoreRevision
@@ -84,7 +84,7 @@ def row_of(row: CoreMemory) -> Row:
         pk=row.pk,
         label=visible(row.label),
         scope=visible(row.scope.name),
-        text=snippet(row.value),
+        text=snippet(row.value.replace("\n", " ")),
         description=visible(row.description),
         length=f"{length:,}",
         limit=f"{row.limit:,}",
@@ -139,12 +139,17 @@ def race_of(core: CoreMemory, given: Mapping[str, str]) -> Race | None:
         return None
     whats = {"append": "What you would have added", "replace": "What you would have put there"}
     mine = given.get({"append": "text", "replace": "new"}.get(given.get("way", ""), "value"), "")
-    anew = given.get("way") == "rethink"
+    between = edited(core.value, mine) if given.get("way") == "rethink" else None
     return Race(
         revision=core.revision,
         by=visible(newest.by),
         at=when(newest.at),
-        theirs=compared(core.value, to=mine) if anew else whole(core.value),
-        mine=compared(mine, to=core.value) if anew else whole(mine),
+        theirs=_side(between, "removed") if between and between.compared else whole(core.value),
+        mine=_side(between, "added") if between and between.compared else whole(mine),
         what=whats.get(given.get("way", ""), "What you wrote"),
     )
+
+
+def _side(edit: Edit, mine: str) -> Text:
+    """One of the two texts of an edit, what only it has marked."""
+    return Text(words=tuple(Words(run.text, run.sort == mine) for run in edit.runs if run.sort in ("same", mine)))

@@ -16,7 +16,7 @@ from consolidation.models import Operation
 from consolidation.operations import ep, obs, visible
 from observations import ingest
 from observations.models import Extraction, IntakeItem, IntakeRun, Observation, UnusableAnswer
-from observations.records import Status
+from observations.records import PIPELINE, Status
 
 ANSWERS: Final = 20  # unusable answers that a run's page shows
 TURNS: Final = 50  # turns of them
@@ -65,7 +65,7 @@ class Run:
     failed: bool
     started: str
     finished: str
-    by: str
+    by: str  # the person who asked for it; empty: nobody did
     counted: bool
     turns: int
     claims: int
@@ -94,8 +94,8 @@ def run_of(row: IntakeRun) -> Run:
         failed=row.state == IntakeRun.State.FAILED,
         started=when(row.started_at),
         finished=when(row.finished_at),
-        by=visible(row.by),
-        counted=bool(row.figures) or row.state == IntakeRun.State.DONE,
+        by="" if row.by == PIPELINE else visible(row.by),
+        counted=row.state in (IntakeRun.State.DONE, IntakeRun.State.FAILED),
         turns=figure("turns"),
         claims=figure("added", "known", "updated", "replaced", "refused", "review"),
         added=figure("added"),
