@@ -331,13 +331,13 @@ def test_an_erase_that_is_woken_too_early_waits_for_the_end_of_the_grace_period(
 
 
 def test_the_owners_functions_are_nobodys_to_call() -> None:
-    """Every function that runs as the owner: the application may execute the erasing one and no other."""
+    """Every function that runs as the owner: the application may execute the two that erase and no other."""
     with superuser() as admin:
         found = admin.execute(
             "SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace"
             " AND has_function_privilege('palimpsest_app', oid, 'EXECUTE')"
         ).fetchall()
-    assert found == [("palimpsest_erase_observations",)]
+    assert sorted(found) == [("palimpsest_erase_core",), ("palimpsest_erase_observations",)]
 
 
 # --- keys, names and lessons -----------------------------------------------------------------------------------------

@@ -317,6 +317,7 @@ def test_an_id_made_of_the_content_goes_with_it_also_where_a_correction_went_bac
         second = store.replace(scope=within, old_id=first.id, claim=Claim(text="ten"), written_by=WrittenBy.BACKGROUND)
         assert second.id is not None
         back = store.replace(scope=within, old_id=second.id, claim=Claim(text="nine"), written_by=WrittenBy.BACKGROUND)
+    assert back.id is not None
     row = Observation.objects.get(pk=back.id)
     assert row.pk not in (first.id, second.id)
     erase([row])
