@@ -79,12 +79,12 @@ class StoreFacts(_InScope):
 class TurnIn(Shape):
     """One turn of a conversation, or anything else that happened, word for word."""
 
-    text: Text
-    speaker: Name = ""
-    role: Annotated[str, Words(40)] = ""
-    session: Name = ""
-    seq: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] = 0
-    happened_at: Moment | None = None
+    text: Text = Field(description="What was said, verbatim.")
+    speaker: Name = Field(default="", description="Who said it, by name.")
+    role: Annotated[str, Words(40)] = Field(default="", description="user, assistant, tool ...")
+    session: Name = Field(default="", description="The conversation it is part of.")
+    seq: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] = Field(default=0, description="Its place in the session.")
+    happened_at: Moment | None = Field(default=None, description="When it was said; by default now.")
     source_uri: Address = ""
     root_source: Address = ""
     outcome: Outcome = Outcome.UNKNOWN

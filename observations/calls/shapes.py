@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -25,6 +26,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from observations.ingest.checking import beyond
 from observations.records import MemoryKind, StatedBy
 
 MOST_ITEMS: Final = 500  # facts or turns of one call
@@ -90,7 +92,14 @@ def _moment(value: object) -> object:
     return value
 
 
-Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]
+def _held(value: datetime) -> datetime:
+    """Refuses a time whose year has no number in UTC: a database may hold it, and nobody can read it back."""
+    if beyond(value):
+        raise PydanticCustomError("moment", "Give a time from year 1 to 9999 in UTC.")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_moment), AfterValidator(_held)]
 ObservationId = Annotated[int, _number("obs"), Field(ge=1, le=_MOST_ID), _shown("obs"), _id_schema("obs")]
 EpisodeId = Annotated[int, _number("ep"), Field(ge=1, le=_MOST_ID), _shown("ep"), _id_schema("ep")]
 
@@ -130,8 +139,16 @@ class Alone:
             return read(value)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-            field = ".".join(str(part)[:40] for part in first["loc"]) or "the item"
+            field = ".".join(_field(part) for part in first["loc"]) or "the item"
             return Faulty(fault=f"{field}: {first['msg']}"[:200])
+
+
+_FIELD: Final = re.compile(r"\w{1,40}", re.ASCII)
+
+
+def _field(part: int | str) -> str:
+    """How a field is named to whoever sent it; what is no name of a field may be anybody's words, and is not kept."""
+    return str(part) if _FIELD.fullmatch(str(part)) else "a field of it"
 
 
 class EvidenceIn(Shape):
@@ -147,15 +164,15 @@ class ClaimIn(Shape):
     """A claim as a caller gives it."""
 
     text: Text = Field(description="The claim, in the words it is to be kept in.")
-    subject: KeyWords = ""
-    predicate: KeyWords = ""
-    object: ObjectWords = ""
-    kind: MemoryKind = MemoryKind.FACT
-    stated_by: StatedBy = StatedBy.AGENT
+    subject: KeyWords = Field(default="", description="Whom or what it is about, such as Ana.")
+    predicate: KeyWords = Field(default="", description="What is said of it, such as drinks.")
+    object: ObjectWords = Field(default="", description="The value, such as oat milk; another one is a contradiction.")
+    kind: MemoryKind = Field(default=MemoryKind.FACT, description="How fast it fades: a state soon, an identity never.")
+    stated_by: StatedBy = Field(default=StatedBy.AGENT, description="Whose word it is: agent for your own conclusion.")
     confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
     half_life_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
     said_at: Moment | None = Field(default=None, description="When it was first said; by default now.")
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
+    valid_from: Moment | None = Field(default=None, description="Since when it is true, where that is known.")
+    valid_to: Moment | None = Field(default=None, description="Until when it was true.")
     evidence: Annotated[list[EvidenceIn], Field(max_length=20)] = []
     external_id: Name = Field(default="", description="Your own id; the same id and text is the same row.")
