@@ -70,6 +70,7 @@ def _wrong(act: Act, here: Scope, before: list[str], after: list[str]) -> str:
 def test_killed_after_any_statement_a_run_stores_its_batch_whole_or_not_at_all_and_the_next_converges(
     show: Callable[[str], None],
 ) -> None:
+    """R131: whenever a worker dies, at any of its statements."""
     examined = list(_examine(world.act))
     lines = [f"  {statement:<62}{wrong or 'sound'}" for statement, wrong in examined]
     show("\n".join([f"a run of the background: killed (exit status -9) at {len(examined)} statements", *lines]))
@@ -137,7 +138,7 @@ def test_the_control_a_naive_pipeline_is_found_out_at_most_of_its_statements(sho
 
 
 def test_model_and_embedder_are_asked_outside_every_transaction() -> None:
-    """Locks are held for milliseconds, whatever a model takes."""
+    """R132: locks are held for milliseconds, whatever a model takes."""
     here, seen = world.build(), list[bool]()
 
     def outside(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:

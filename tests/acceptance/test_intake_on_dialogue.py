@@ -93,6 +93,7 @@ def summary(conversation: Conversation, within: Scope, rows: int) -> str:
 def test_every_claim_of_a_conversation_is_stored_once_with_its_evidence_in_order(
     number: int, show: Callable[[str], None]
 ) -> None:
+    """R9, R121."""
     conversation, here = conversations()[number], enabled(scope("dialogue/calm"))
     stream(conversation, here)
     show(summary(conversation, here, examine(conversation, here)))

@@ -117,6 +117,7 @@ _numbers = iter(range(10**9))
 def test_whatever_is_decided_nothing_active_is_lost_and_no_text_is_in_the_reads_twice(
     show: Callable[[str], None],
 ) -> None:
+    """R11, R127: all verdicts are drawn, and no answer of the reconciler deletes anything."""
     any_batches()
     seen = Counter(IntakeItem.objects.values_list("verdict", flat=True))
     show(f"claims under drawn decisions: {dict(seen)}")

@@ -153,7 +153,7 @@ def head_and_options_mean_what_they_mean(curl: Curl) -> None:
 
 
 def test_the_server_answers_503_while_the_database_is_gone_and_recovers(curl: Curl) -> None:
-    """R131, A4: cut connections are a problem at most, never an error page, and the next request is whole."""
+    """R132, A4: cut connections are a problem at most, never an error page, and the next request is whole."""
     assert curl("GET", "/core?scope=team/a")[0] == 200
     with connection.cursor() as cursor:
         cursor.execute(

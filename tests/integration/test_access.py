@@ -31,7 +31,7 @@ def made(pattern: str = "team/*", *, may_write: bool = True) -> NewToken:
 
 
 def test_a_token_is_shown_once_and_only_its_hash_is_kept() -> None:
-    """R132: 256 random bits, sha256 stored; no column of any table of tokens or events holds the secret."""
+    """256 random bits, sha256 stored; no column of any table of tokens or events holds the secret."""
     new = made()
     prefix, key_id, secret = new.bearer.split("_")
     assert (prefix, key_id, len(bytes.fromhex(secret))) == ("pal", new.token.key_id, 32)
@@ -164,7 +164,7 @@ NAMES = [
 
 @pytest.mark.parametrize("pattern", ["team/*", "team", "team/a", "team/a/*", "te_m/*", "te%/*", "Team/*"])
 def test_a_token_reaches_exactly_the_scopes_its_pattern_matches(pattern: str) -> None:
-    """Injective (R2): neither a neighbour's name nor a wildcard of SQL widens a pattern."""
+    """Injective: neither a neighbour's name nor a wildcard of SQL widens a pattern."""
     for name in NAMES:
         scope(name)
     caller = access.caller_of(token=made(pattern).token)
@@ -220,7 +220,7 @@ def test_the_last_use_is_noted_once_a_minute_and_not_on_every_request() -> None:
 
 
 def test_a_use_that_cannot_be_noted_fails_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """R131: telemetry never fails a request; the reason is in the log, by its kind."""
+    """R132: telemetry never fails a request; the reason is in the log, by its kind."""
     new = made()
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")

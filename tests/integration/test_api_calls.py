@@ -60,7 +60,7 @@ def test_a_call_is_carried_out_for_whoever_has_the_right(name: str, row: Observa
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_refused_to_whoever_lacks_the_right_and_changes_nothing(name: str, row: Observation) -> None:
-    """R132: read, write and propose are rights of their own; writing includes proposing."""
+    """Read, write and propose are rights of their own; writing includes proposing."""
     right = CALLS[name].right
     lacking = program(may_read=right is not Right.READ, may_write=right is Right.READ, may_propose=False)
     before = digest()
@@ -225,7 +225,7 @@ def admin_addresses(patterns: list[Any] | None = None, prefix: str = "") -> list
 
 
 def test_a_token_opens_nothing_of_the_admin(row: Observation) -> None:
-    """R132: never able to approve. Every page, read and posted to, asks for a login."""
+    """Never able to approve. Every page, read and posted to, asks for a login."""
     person("root", superuser=True)
     asking = program(speaks_for_user=True)
     pages = [re.sub(r"<[^>]*>|\([^)]*\)", "1", path) for path in admin_addresses()]

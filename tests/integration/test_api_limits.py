@@ -97,7 +97,7 @@ def test_a_limit_of_nothing_is_no_limit() -> None:
 def test_a_dead_broker_limits_nobody_and_is_told_of_once(
     way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """R131: requests pass, the first waits for a fifth of a second at most, the others for nothing."""
+    """R132: requests pass, the first waits for a fifth of a second at most, the others for nothing."""
     asking = program()
     with dead_broker(way, tmp_path) as url, override_settings(CELERY_BROKER_URL=url), caplog.at_level(logging.INFO):
         began = time.monotonic()

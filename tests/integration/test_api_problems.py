@@ -184,7 +184,7 @@ def test_an_unknown_field_is_refused_and_named() -> None:
 
 @pytest.mark.parametrize("scope", [None, "", 7, ["team/a"], {"name": "team/a"}])
 def test_a_request_without_a_scope_is_refused(scope: object) -> None:
-    """C6, R2: nothing is anybody's by default."""
+    """C6: nothing is anybody's by default."""
     answer = program().post("/observations", {"text": "x", "scope": scope})
     assert (answer.status, [each["at"] for each in answer.body["errors"]]) == (422, ["body.scope"])
 
@@ -220,7 +220,7 @@ def test_an_id_in_the_address_that_is_none_is_refused(bad: str) -> None:
 
 @pytest.mark.parametrize("debug", [True, False])
 def test_what_fails_here_shows_neither_traceback_nor_memory(debug: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """ASVS 16.5.1, R134: not in the answer and not in the log, with DEBUG as without."""
+    """ASVS 16.5.1: not in the answer and not in the log, with DEBUG as without."""
     with (
         override_settings(DEBUG=debug),
         caplog.at_level(logging.DEBUG),

@@ -51,6 +51,7 @@ def entries(*, enabled: bool) -> dict[str, str]:
 
 @pytest.mark.django_db
 def test_housekeeping_is_on_and_what_plans_or_costs_money_is_off_until_somebody_enables_it() -> None:
+    """R131."""
     assert set(entries(enabled=True)) == {
         "observations.tasks.sweep",
         "observations.tasks.age_outbox",

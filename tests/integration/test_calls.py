@@ -176,6 +176,7 @@ def test_an_id_of_another_scope_is_not_found_in_the_words_for_one_that_is_not_th
 
 
 def test_remember_answers_with_the_id_the_stored_text_the_action_and_the_evidence() -> None:
+    """R120: what was done is legible in the answer."""
     kept = call("remember", text="  The relay\tsits in rack 4 ")
     assert kept.model_dump(mode="json") == {
         "action": "added",
@@ -196,6 +197,7 @@ def test_r75_what_a_person_said_is_surer_than_anything_promoted_unless_the_call_
 
 
 def test_facts_are_counted_and_bots_and_unknown_authors_refused() -> None:
+    """R120, R134: named people say facts about a user; each fact is stored, known or refused by itself."""
     ana = {"name": "Ana", "role": "user"}
     facts = [
         {"text": "Ana likes tea", "author": ana},
@@ -310,6 +312,7 @@ def test_what_is_no_cursor_is_invalid(cursor: str) -> None:
 
 
 def test_r13_a_row_that_left_the_reads_is_in_no_read_but_its_history() -> None:
+    """R13."""
     kept = call("remember", subject="relay")
     new = call("correct", id=kept.id)
     for name in ("list_observations", "search", "known", "prompt"):
@@ -320,6 +323,7 @@ def test_r13_a_row_that_left_the_reads_is_in_no_read_but_its_history() -> None:
 
 
 def test_r14_the_history_says_who_wrote_what_when_and_why_it_went() -> None:
+    """R14, R128."""
     kept = call("remember")
     new = call("correct", id=kept.id, caller=PERSON)
     call("retire", id=new.id, caller=PERSON, why="outdated")
@@ -353,6 +357,7 @@ def test_one_row_is_told_with_its_evidence() -> None:
 
 
 def test_r23_known_hands_out_two_rows_and_search_as_many_as_are_asked_for() -> None:
+    """R23."""
     within = scope()
     for number in range(5):
         observe(f"The relay in rack {number} is new", within=within)
@@ -403,6 +408,7 @@ EMPTY = ("list_observations", "search", "known", "prompt", "intake_status", "cor
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_r133_a_dead_store_is_an_empty_and_incomplete_answer_and_no_error(name: str) -> None:
+    """R133."""
     scope()
     with dead_store():
         answer = call(name)

@@ -60,6 +60,7 @@ def stored(within: Scope) -> str:
 def test_replace_changes_the_one_occurrence_and_nothing_else(
     within: Scope, value: str, old: str, new: str, after: str
 ) -> None:
+    """R120, R134: a replacement as an agent means it, byte for byte."""
     core(value, within=within)
     assert replaced(old, new, within=within).encode() == after.encode() == stored(within).encode()
 

@@ -62,6 +62,7 @@ def asked_for(task: str) -> list[dict[str, Any]]:
 
 
 def test_r12_a_correction_supersedes_the_old_row_which_keeps_its_text_and_names_its_successor(within: Scope) -> None:
+    """R12, R128."""
     old = said("The relay sits in rack 4", within=within)
     kept = corrected(old, "The relay sits in rack 7")
     old.refresh_from_db()
@@ -76,6 +77,7 @@ def test_r12_a_correction_supersedes_the_old_row_which_keeps_its_text_and_names_
 def test_r15_an_update_takes_over_the_evidence_and_r16_a_replacement_starts_fresh(
     within: Scope, union: bool, action: Action, evidence: int
 ) -> None:
+    """R15, R16, R129."""
     kept = corrected(said("The relay sits in rack 4", within=within), "The relay sits in rack 7", union=union)
     assert (kept.action, kept.evidence) == (action, evidence)
 

@@ -62,6 +62,7 @@ def test_c1_a_character_no_database_can_hold_is_replaced_and_the_answer_says_so(
 
 
 def test_r122_the_row_says_that_it_was_written_deliberately_and_the_event_by_whom() -> None:
+    """R122."""
     kept = said("Ships on Fridays", within=scope())
     assert row(kept).written_by == WrittenBy.DELIBERATE
     [event] = Event.objects.filter(subject=f"obs_{kept.id}")
@@ -78,6 +79,7 @@ def test_what_a_person_writes_is_settled_and_what_a_program_writes_is_still_to_b
 
 
 def test_c4_the_same_words_are_one_row_whose_evidence_grows_by_new_sources_only() -> None:
+    """C4."""
     within = scope()
     first = said("The office plant is watered on Mondays", within=within, source="s1")
     second = said("the office plant is watered on mondays.", within=within, source="s2")
@@ -273,6 +275,7 @@ def test_what_may_not_become_memory_is_refused_with_a_reason_and_not_repeated(cl
 
 
 def test_c1_one_bad_claim_does_not_sink_the_others_and_sending_them_again_adds_nothing() -> None:
+    """C1."""
     within = scope()
     claims = [
         Claim(text="Standup moved to 09:30"),

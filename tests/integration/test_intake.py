@@ -209,7 +209,7 @@ def test_a_target_that_was_never_offered_is_refused_by_name_and_the_other_decisi
 
 
 def test_an_update_by_the_same_users_later_turn_supersedes_and_unites_the_evidence() -> None:
-    """R12, R15, R128: the old row keeps its text and names its successor; the journal names the doorway."""
+    """R9, R12, R15, R128: the old row keeps its text and names its successor; the journal names the doorway."""
     here = enabled(scope())
     first = told(here, OSLO)
     read(here)

@@ -164,6 +164,7 @@ def test_good_claims_beside_bad_ones_survive_and_the_bad_are_kept_with_their_rea
 
 @pytest.mark.parametrize("outage", OUTAGES, ids=lambda each: type(each).__name__)
 def test_an_outage_before_anything_was_read_moves_nothing_and_the_run_says_why(outage: ModelFailed) -> None:
+    """R131: a run that failed has a row that says so, and the turns wait."""
     here = enabled(scope())
     turns = told(here, PLANT)
     report = read(here, completer=model(outage))
@@ -281,7 +282,7 @@ def test_a_store_that_cannot_be_searched_fails_the_batch_visibly(monkeypatch: py
 
 
 def test_a_scope_is_not_read_until_somebody_enables_it() -> None:
-    """Off by default, and an answer says so."""
+    """R121, R131: off by default, and an answer says so."""
     here = scope()
     observed = ingest.observe(scope=here, turns=[turn(PLANT)], by="test")
     assert (observed.extraction, observed.waiting) == ("off", 0)
@@ -358,6 +359,7 @@ def test_a_run_has_a_row_and_an_event_with_figures_and_no_words() -> None:
 
 
 def test_a_run_whose_process_died_is_called_interrupted_by_the_next_one() -> None:
+    """R131: no dead run is left that seems to run."""
     here = enabled(scope())
     dead = IntakeRun.objects.create(scope=here, trigger="turns")
     told(here, PLANT)

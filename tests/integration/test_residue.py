@@ -44,12 +44,14 @@ def grow_older(text: str, by: timedelta) -> None:
 
 
 def test_residue_is_off_by_default_and_nothing_is_held() -> None:
+    """R121."""
     held = hold(scope("team-a/off"), "The relay is slow")
     assert [(item.held, "turns it on" in item.reason) for item in held.items] == [(False, True)]
     assert not Residue.objects.exists()
 
 
 def test_seven_are_held_and_the_eighth_is_refused_with_a_reason(within: Scope) -> None:
+    """R121, R134: what an agent notes at the end of a run is little."""
     held = hold(within, *numbered(1, 9))
     assert [item.held for item in held.items] == [True] * 7 + [False] * 2
     assert "7" in held.items[7].reason
@@ -84,6 +86,7 @@ def test_items_of_earlier_runs_give_way_and_the_answer_counts_them(within: Scope
 
 
 def test_what_was_first_held_three_days_ago_is_in_no_read_even_before_it_is_dropped(within: Scope) -> None:
+    """R121, R134: and it goes by itself."""
     hold(within, "The relay is slow", "The relay is old")
     grow_older("The relay is old", timedelta(days=3))
     assert "The relay is old" not in prompting.prompt(scope=within).text

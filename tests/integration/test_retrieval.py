@@ -321,7 +321,7 @@ def test_an_unknown_call_site_is_a_mistake_of_the_caller() -> None:
 
 
 def test_call_sites_are_named_in_one_table() -> None:
-    """DESIGN 6."""
+    """R21, R22, R23, DESIGN 6."""
     assert (CALL_SITES["is_known"], CALL_SITES["nearest"], CALL_SITES["context"]) == (2, 3, 10)
 
 

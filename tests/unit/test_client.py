@@ -117,7 +117,7 @@ BROKEN: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {
 def test_a_read_of_a_broken_store_gives_nothing_within_the_deadline_and_warns(
     store: Store, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """R133: "" or an empty list, one warning, no token and no memory text in it, never an error."""
+    """R132, R133: "" or an empty list, one warning, no token and no memory text in it, never an error."""
     store.act = BROKEN[what]
     for read, nothing in READS if what != "it never answers" else READS[:2]:
         caplog.clear()
@@ -141,7 +141,7 @@ def test_a_store_that_is_not_there_gives_nothing() -> None:
 
 
 def test_the_deadline_is_one_second_by_default() -> None:
-    """The agent that asks goes on after a second."""
+    """R132: the agent that asks goes on after a second."""
     assert client.DEADLINE == 1.0
     assert Client(url="http://localhost", token=TOKEN, scope="a")._deadline == 1.0
 
