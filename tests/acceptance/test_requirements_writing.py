@@ -144,14 +144,14 @@ def test_memory_is_written_in_two_ways_and_each_row_says_in_which() -> None:
     call("observe", turns=turns)
     call("residue_hold", items=["The relay team answers slowly"], session="s1")
     read(here)
-    rows = Observation.objects.filter(scope=here, status=Status.ACTIVE).values_list("text", "written_by")
-    assert dict(rows) == {
+    rows = {row.text or "": row.written_by for row in Observation.objects.filter(scope=here, status=Status.ACTIVE)}
+    assert rows == {
         "The relay sits in rack 4": WrittenBy.DELIBERATE,
         "The relay hums at night": WrittenBy.BACKGROUND,
     }
     assert Episode.objects.get(scope=here).text == turns[0]["text"]
     given = prompting.prompt(scope=here, about="relay", session="s1", embedder=HASHING).text
-    assert all(text in given for text in (*dict(rows), "The relay team answers slowly", "Ana: The relay hums at night"))
+    assert all(text in given for text in (*rows, "The relay team answers slowly", "Ana: The relay hums at night"))
 
 
 def test_a_row_leads_back_to_its_words_to_who_asked_and_to_what_was_decided() -> None:

@@ -163,7 +163,9 @@ def test_every_word_of_a_closed_list_is_in_the_glossary(words: type[StrEnum]) ->
     "term",
     [
         *("given key", "draft", "alias", "cardinality", "half-life", "strength", "held back", "support"),
-        *("verified success", "coverage", "specific", "calibration", "chain", "trigger", "trash"),
+        *("verified success", "coverage", "specific", "calibration", "chain", "trigger", "trash", "`turned`"),
+        *("turn", "call", "doorway", "core memory", "revision", "residue", "intake", "run", "unusable answer"),
+        *("flagged", "fence", "token", "bearer", "idempotency key", "receipt", "problem"),
     ],
 )
 def test_a_word_of_the_engine_is_in_the_glossary(term: str) -> None:
