@@ -18,7 +18,7 @@ Long-term memory for agents. Every request names a `scope`, whose memory it is, 
 `Authorization: Bearer pal_...`. Writing to a scope under the token's pattern makes the scope.
 
 Start with `POST /observations` (one claim), `POST /episodes` (what was said, word for word) and `POST /prompt` (the
-block for a prompt). Nothing is deleted here: `POST /forget` and `POST /proposals` put a request before a person.
+block for a prompt). Nothing is erased here: `POST /forget` and `POST /proposals` put a request before a person.
 
 Every answer that is not the one asked for is `application/problem+json`. Fields and parameters that are not in this
 description are refused. Words of a memory are never part of an address. A write may carry an `Idempotency-Key`.

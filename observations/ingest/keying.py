@@ -55,7 +55,7 @@ def give_keys(
 ) -> KeysReport:
     """Ask a model for the missing parts of the keys of a scope's current rows, oldest first; each at most once a run.
 
-    Never overwrites what a writer gave. Rows that were answered are not asked again, bad answers store.MAX_ATTEMPTS
+    Never replaces what a writer gave. Rows that were answered are not asked again, bad answers store.MAX_ATTEMPTS
     times. `completer` None is the configured model; without one nothing is written and `not_run` says so. `limit` and
     `after` (an id) bound the rows; `progress` is told how many were handled. What was stored before a failure stays.
     Not to be called inside a transaction.
