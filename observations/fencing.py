@@ -12,7 +12,7 @@ from typing import Final
 
 OPENING: Final = "<memory>"
 CLOSING: Final = "</memory>"
-_OWN: Final = re.compile(r"<memory\b[^>]*>.*?(?:</memory\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_OWN: Final = re.compile(r"<memory\b[^<>]*>.*?(?:</memory\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _ANGLES: Final = str.maketrans({"<": "\u2039", ">": "\u203a"})  # what looks like an angle and is none
 
 

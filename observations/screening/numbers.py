@@ -51,7 +51,7 @@ _ISSUED: Final = re.compile(
     r"|3[47][0-9]{13}|6(?:011|5[0-9]{2}|4[4-9][0-9])[0-9]{12,15}|3(?:0[0-5]|[689][0-9])[0-9]{11}"
     r"|35(?:2[89]|[3-8][0-9])[0-9]{12,15}|62[0-9]{14,17}|220[0-4][0-9]{12,15}|(?:50|5[6-8])[0-9]{14,17}"
 )
-_IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{2,4}){3,8}(?![A-Za-z0-9])")
+_IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){6,32}(?![A-Za-z0-9])")
 _IBAN_LENGTHS: Final = (15, 34)
 _ACCOUNT: Final = re.compile(
     r"\b(?:bank account|account (?:number|no\.?)|routing (?:number|no\.?)|sort code|kontonummer)"
