@@ -21,6 +21,7 @@ from observations import fencing, retrieval
 from observations.embedding import Embedder
 from observations.fencing import plain, without_own
 from observations.models import CoreMemory, Episode, Evidence, Intake, Observation, Residue, Scope, database_now
+from observations.normalise import clean
 from observations.records import Status
 from observations.retrieval import CALL_SITES, Hit, Trust
 
@@ -184,6 +185,7 @@ def verbatim_lines(*, scope: Scope, session: str) -> list[Line]:
     """The last turns of a session, oldest first, word for word but for what our own fence held (R19). One query."""
     if not session:
         return []
+    session = clean(session)[0]  # as it was stored
     turns = Episode.objects.filter(scope=scope, session=session, status=Status.ACTIVE).order_by(
         "-happened_at", "-seq", "-pk"
     )[:LAST_TURNS]

@@ -41,6 +41,7 @@ def _once(request: HttpRequest, *, call: Call, asked: BaseModel, bearer: access.
         address=request.path,
         body=request.body,
         scope=str(getattr(asked, "scope", "")),
+        reads=bearer.caller.may_read,
     )
     content, replayed = receipts.once(sent, act=lambda: call.run(caller=bearer.caller, asked=asked))
     if not replayed:

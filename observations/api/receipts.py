@@ -40,6 +40,7 @@ class Request:
     address: str  # the path: the same body sent elsewhere is another request
     body: bytes
     scope: str
+    reads: bool = True  # whether the caller may be told texts
 
     @property
     def fingerprint(self) -> str:
@@ -100,7 +101,8 @@ def _answered_before(request: Request) -> Answer:
             409, "This key was used for another request: give every request a key of its own.", kind="key_used"
         )
     answer: Answer = receipt.answer
-    _put_texts_back(answer, scope=request.scope)
+    if request.reads:
+        _put_texts_back(answer, scope=request.scope)
     return answer
 
 

@@ -24,7 +24,7 @@ def core_list(*, caller: Caller, asked: schemas.CoreList) -> schemas.CoreMemorie
     except (DatabaseError, InterfaceError) as error:
         dead("core_list", error)
         return schemas.CoreMemories(core=[], complete=False)
-    return schemas.CoreMemories(core=[_told(core) for core in found])
+    return schemas.CoreMemories(core=[_told(core, caller) for core in found])
 
 
 def core_get(*, caller: Caller, asked: schemas.CoreGet) -> schemas.CoreMemory:
@@ -35,7 +35,7 @@ def core_get(*, caller: Caller, asked: schemas.CoreGet) -> schemas.CoreMemory:
         found = next((core for core in ingest.core_of(scope=scope) if core.label == asked.label), None)
         if found is None:
             raise ingest.NoCore(asked.label)
-    return _told(found)
+    return _told(found, caller)
 
 
 def core_create(*, caller: Caller, asked: schemas.CoreCreate) -> schemas.CoreMemory:
@@ -51,7 +51,7 @@ def core_create(*, caller: Caller, asked: schemas.CoreCreate) -> schemas.CoreMem
             read_only=asked.read_only,
             by=caller.name,
         )
-    return _told(core)
+    return _told(core, caller)
 
 
 def core_append(*, caller: Caller, asked: schemas.CoreAppend) -> schemas.CoreMemory:
@@ -61,7 +61,7 @@ def core_append(*, caller: Caller, asked: schemas.CoreAppend) -> schemas.CoreMem
         core = ingest.append_core(
             scope=_scope(asked), label=asked.label, text=asked.text, by=caller.name, revision=asked.revision
         )
-    return _told(core)
+    return _told(core, caller)
 
 
 def core_replace(*, caller: Caller, asked: schemas.CoreReplace) -> schemas.CoreMemory:
@@ -78,7 +78,7 @@ def core_replace(*, caller: Caller, asked: schemas.CoreReplace) -> schemas.CoreM
             by=caller.name,
             revision=asked.revision,
         )
-    return _told(core)
+    return _told(core, caller)
 
 
 def core_rethink(*, caller: Caller, asked: schemas.CoreRethink) -> schemas.CoreMemory:
@@ -88,7 +88,7 @@ def core_rethink(*, caller: Caller, asked: schemas.CoreRethink) -> schemas.CoreM
         core = ingest.rethink_core(
             scope=_scope(asked), label=asked.label, value=asked.value, by=caller.name, revision=asked.revision
         )
-    return _told(core)
+    return _told(core, caller)
 
 
 def core_undo(*, caller: Caller, asked: schemas.CoreUndo) -> schemas.CoreMemory:
@@ -98,7 +98,7 @@ def core_undo(*, caller: Caller, asked: schemas.CoreUndo) -> schemas.CoreMemory:
     check(caller=caller, right=Right.WRITE, scope=asked.scope)
     with refusals():
         core = ingest.undo_core(scope=_scope(asked), label=asked.label, by=caller.name, revision=asked.revision)
-    return _told(core)
+    return _told(core, caller)
 
 
 def core_revisions(*, caller: Caller, asked: schemas.CoreRevisions) -> schemas.CoreEdits:
@@ -125,8 +125,10 @@ def _scope(asked: schemas.CoreGet) -> Scope:
     return scope
 
 
-def _told(core: Core) -> schemas.CoreMemory:
-    return schemas.CoreMemory(**asdict(core), length=len(core.value))
+def _told(core: Core, caller: Caller) -> schemas.CoreMemory:
+    """Who may not read is told no text by an edit."""
+    told = asdict(core) if caller.may_read else {**asdict(core), "value": "", "description": ""}
+    return schemas.CoreMemory(**told, length=len(core.value))
 
 
 def _edit(row: CoreRevision) -> schemas.CoreEdit:

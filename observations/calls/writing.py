@@ -50,7 +50,7 @@ def remember(*, caller: Caller, asked: schemas.Remember) -> schemas.Remembered:
     with refusals():
         scope = ingest.open_scope(name=asked.scope)
         kept = ingest.remember(scope=scope, claim=_claim(asked), by=caller.name, speaks_for_user=caller.speaks_for_user)
-    return _remembered(kept)
+    return _remembered(kept, caller)
 
 
 def store_facts(*, caller: Caller, asked: schemas.StoreFacts) -> schemas.FactsStored:
@@ -72,7 +72,7 @@ def store_facts(*, caller: Caller, asked: schemas.StoreFacts) -> schemas.FactsSt
             ingest.store_facts(scope=scope, claims=claims, by=caller.name, speaks_for_user=caller.speaks_for_user)
         )
     refused = (schemas.Remembered(action=Action.REFUSED, reason=fault) if fault else None for fault in faults)
-    facts = [refusal or _remembered(next(kept)) for refusal in refused]
+    facts = [refusal or _remembered(next(kept), caller) for refusal in refused]
     return schemas.FactsStored(
         stored=sum(fact.action in (Action.ADDED, Action.UPDATED) for fact in facts),
         duplicates=sum(fact.action is Action.KNOWN for fact in facts),
@@ -96,7 +96,7 @@ def correct(*, caller: Caller, asked: schemas.Correct) -> schemas.Remembered:
             version=asked.version,
             speaks_for_user=caller.speaks_for_user,
         )
-    return _remembered(kept)
+    return _remembered(kept, caller)
 
 
 def retire(*, caller: Caller, asked: schemas.Retire) -> schemas.Remembered:
@@ -107,7 +107,7 @@ def retire(*, caller: Caller, asked: schemas.Retire) -> schemas.Remembered:
     with refusals():
         scope = known_scope(asked.scope)
         kept = ingest.retire(scope=scope, observation_id=asked.id, by=caller.name, reason=asked.why)
-    return _remembered(kept)
+    return _remembered(kept, caller)
 
 
 def restore(*, caller: Caller, asked: schemas.Restore) -> schemas.Remembered:
@@ -115,7 +115,7 @@ def restore(*, caller: Caller, asked: schemas.Restore) -> schemas.Remembered:
     check(caller=caller, right=Right.WRITE, scope=asked.scope)
     with refusals():
         kept = ingest.bring_back(scope=known_scope(asked.scope), observation_id=asked.id, by=caller.name)
-    return _remembered(kept)
+    return _remembered(kept, caller)
 
 
 def forget(*, caller: Caller, asked: schemas.Forget) -> schemas.Requested:
@@ -171,8 +171,10 @@ def residue_hold(*, caller: Caller, asked: schemas.HoldResidue) -> schemas.Resid
 # --- translation -----------------------------------------------------------------------------------------------------
 
 
-def _remembered(kept: Kept) -> schemas.Remembered:
-    return schemas.Remembered(**{name: getattr(kept, name) for name in schemas.Remembered.model_fields})
+def _remembered(kept: Kept, caller: Caller) -> schemas.Remembered:
+    """Who may not read is told no text, whichever row a write met."""
+    told = {name: getattr(kept, name) for name in schemas.Remembered.model_fields}
+    return schemas.Remembered(**{**told, "text": kept.text if caller.may_read else ""})
 
 
 def _claim(given: ClaimIn) -> Claim:

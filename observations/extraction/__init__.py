@@ -12,6 +12,7 @@ from observations.extraction.asking import (
     passed,
     request,
 )
+from observations.extraction.believing import Said, says
 from observations.extraction.claims import Dropped, Extracted, Proposed, Quoted, Refusal, Refused
 from observations.extraction.reading import read
 
@@ -28,9 +29,11 @@ __all__ = [
     "Quoted",
     "Refusal",
     "Refused",
+    "Said",
     "batches",
     "is_cut",
     "passed",
     "read",
     "request",
+    "says",
 ]

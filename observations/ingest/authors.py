@@ -21,7 +21,8 @@ _NOBODY: Final = frozenset(
         *("slackbot", "system", "tool", "webhook"),
     }
 )
-_BOT: Final = re.compile(r"(?:.*[^\w]|.*_)?bot\d*\]?")  # "bot", "review-bot", "renovate[bot]", and no Talbot
+_BOT: Final = re.compile(r"(?<![^\W_])(?:(?:chat|ro)?bot|assistant)\d*(?![^\W_])")  # "review-bot", and no Talbot
+_UNSEEN: Final = frozenset({"Cf", "Cc"})  # marks and controls: a name made of them is none, and one with them lies
 
 
 def origin_of(role: str) -> StatedBy | None:
@@ -36,7 +37,7 @@ def fault_of_author(*, name: str, role: str) -> str:
     known = _folded(name)
     if not known or known in _NOBODY:
         return "the author is unknown: name the person who said it"
-    if _BOT.fullmatch(known):
+    if _BOT.search(known):
         return "the author is a bot: name the person who said it"
     return ""
 
@@ -47,4 +48,9 @@ def source_of(*, name: str, role: str) -> str:
 
 
 def _folded(word: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", word).casefold().split())
+    seen = (
+        sign
+        for sign in unicodedata.normalize("NFKC", word)
+        if sign.isspace() or unicodedata.category(sign) not in _UNSEEN
+    )
+    return " ".join("".join(seen).casefold().split())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from django.db.models.functions import Lower, Trim
+from django.db.models import QuerySet
+from django.db.models.functions import Left, Lower, Trim
 
-from observations import fencing, screening
+from observations import extraction, fencing, screening
 from observations.models import Episode, Scope, database_now
 from observations.normalise import clean, key64, key_part, normalised, tokens
 from observations.records import Claim, EvidenceRef, StatedBy, is_program, roles_of
@@ -17,10 +18,13 @@ from observations.records import Claim, EvidenceRef, StatedBy, is_program, roles
 MAX_TEXT: Final = 100_000  # characters of one claim
 MAX_URI_BYTES: Final = 2_000  # what an index of PostgreSQL holds in one entry, with room to spare
 _CLOCKS_DIFFER: Final = timedelta(minutes=5)  # the database's own allowance for a writer's clock that runs ahead
-_LOOKED_AT: Final = 1_000  # newest turns of the user that are looked through for a quote that names none
+_LOOKED_AT: Final = 1_000  # newest turns of the user that are looked through for a quote that names none,
+_EACH: Final = 10_000  # so many characters of one at most,
+_TOGETHER: Final = 500_000  # and of all: who asks may have written the turns and the quotes, to keep us looking
+_NO_SIGN: Final = "\0"  # in no text that is stored
 _AGENTS_CONFIDENCE: Final = 0.5  # what a claim keeps at most that is recorded as the agent's word after all
 
-NOT_QUOTED: Final = "recorded as the agent's word: it quotes no stored turn of the user"
+NOT_QUOTED: Final = "recorded as the agent's word: it quotes no stored turn of the user that says so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def _checked(claim: Claim, *, now: datetime, by: str, believed: bool, turns: Map
     if not fault and wrong is not None:
         fault = turns[wrong].fault
     refs = tuple(turns[ref].ref if ref in turns else ref for ref in claim.evidence)
-    quoted = any(turns[ref].of_user for ref in claim.evidence if ref in turns)
+    quoted = any(turns[ref].tells(claim.text) for ref in claim.evidence if ref in turns)
     claim = replace(claim, evidence=_sourced(refs, by))
     if claim.stated_by is StatedBy.USER and not believed and not quoted and not fault:
         confidence = min(claim.confidence, _AGENTS_CONFIDENCE)
@@ -99,11 +103,22 @@ def _fault(claim: Claim, now: datetime) -> str:
         return "the subject and the predicate have at most 500 characters, the object 1,000"
     if len(claim.external_id) > 200 or clean(claim.external_id)[1]:
         return "the external id has at most 200 characters, none of which a database cannot hold"
+    if any(at is not None and beyond(at) for at in (claim.created_at, claim.valid_from, claim.valid_to)):
+        return "a time is before year 1 or after 9999 in UTC"
     if claim.created_at is not None and claim.created_at > now + _CLOCKS_DIFFER:
         return "the time when it was said is in the future"
     if claim.valid_from and claim.valid_to and claim.valid_to < claim.valid_from:
         return "valid_to is before valid_from"
     return fault_of_text(claim.text, claim.subject, claim.predicate, claim.object) or _fault_of_evidence(claim)
+
+
+def beyond(moment: datetime) -> bool:
+    """Whether a time has no year in UTC that Python can name: PostgreSQL would hold it, and no read would return it."""
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        return True
+    return False
 
 
 def fault_of_text(*texts: str) -> str:
@@ -148,11 +163,37 @@ def _fault_of_origin(claim: Claim, by: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Quoted:
-    """What was found for a quote: the evidence under its turn's own source, whether the user said it, or the fault."""
+    """What was found for a quote: the evidence under its turn's own source, where the user said it, or the fault."""
 
     ref: EvidenceRef
-    of_user: bool = False
+    said: extraction.Said | None = None  # by the user, in more than a word
     fault: str = ""
+
+    def tells(self, text: str) -> bool:
+        """Whether a claim is the user's word by it: that anything was said is no word for something else."""
+        return self.said is not None and extraction.says(text=clean(text)[0], said=self.said)
+
+
+class _Turn:
+    """A stored turn in which quotes are looked for, its parts computed once."""
+
+    def __init__(self, row: Episode) -> None:
+        self.record = row.record()
+        self._outside = self.record.text
+        for start, end in fencing.own_blocks(self._outside):  # no quote holds this sign, so none reaches across a block
+            self._outside = f"{self._outside[:start]}{_NO_SIGN * (end - start)}{self._outside[end:]}"
+
+    def find(self, quote: str) -> int | None:
+        """Where a quote stands, outside what our own context block said there, in code points."""
+        at = self._outside.find(quote)
+        return at if at >= 0 else None
+
+    def quoted(self, ref: EvidenceRef, at: int) -> _Quoted:
+        """The quote, found there."""
+        turn, quote = self.record, clean(ref.quote)[0]
+        telling = len(tokens(quote)) >= 2 or quote.strip() == turn.text.strip()  # more than a word any turn may hold
+        said = extraction.Said(turn, at, at + len(quote)) if telling and turn.stated_by is StatedBy.USER else None
+        return _Quoted(EvidenceRef(turn.source_uri, turn.root_source, ref.quote, at, turn.external_id), said)
 
 
 def _turns_of(scope: Scope, refs: Iterable[EvidenceRef]) -> dict[EvidenceRef, _Quoted]:
@@ -160,47 +201,42 @@ def _turns_of(scope: Scope, refs: Iterable[EvidenceRef]) -> dict[EvidenceRef, _Q
     wanted = set(refs)
     if not wanted:
         return {}
-    named = {ref.episode for ref in wanted if ref.episode}
+    named = {ref.episode for ref in wanted if ref.episode and not clean(ref.episode)[1]}
     turns = Episode.objects.filter(scope=scope, text__isnull=False).annotate(folded=Lower(Trim("role")))
-    by_name = {turn.external_id: turn for turn in turns.filter(external_id__in=named)} if named else {}
-    said: list[Episode] = []
-    if any(not ref.episode for ref in wanted):
-        said = list(turns.filter(folded__in=roles_of(StatedBy.USER)).order_by("-happened_at", "-pk")[:_LOOKED_AT])
+    by_name = {row.external_id: _Turn(row) for row in turns.filter(external_id__in=named)} if named else {}
+    users = turns.filter(folded__in=roles_of(StatedBy.USER)).order_by("-happened_at", "-pk")
+    said = _said_last(users) if any(not ref.episode for ref in wanted) else []
     return {ref: _found(ref, by_name.get(ref.episode)) if ref.episode else _searched(ref, said) for ref in wanted}
 
 
-def _found(ref: EvidenceRef, turn: Episode | None) -> _Quoted:
+def _said_last(rows: QuerySet[Episode]) -> list[_Turn]:
+    """The first of the rows, as far as it is looked through. One query."""
+    found: list[_Turn] = []
+    room = _TOGETHER
+    for row in rows.defer("text").annotate(beginning=Left("text", _EACH))[:_LOOKED_AT]:
+        row.text = vars(row)["beginning"]
+        room -= len(row.text or "")
+        if room < 0:
+            break
+        found.append(_Turn(row))
+    return found
+
+
+def _found(ref: EvidenceRef, turn: _Turn | None) -> _Quoted:
     if turn is None:
         return _Quoted(ref, fault="the turn that is quoted is not stored: observe it first, or name no turn")
-    at = _stands(ref.quote, turn)
-    if at is None:
-        return _Quoted(ref, fault="the quote does not stand in the turn it names")
-    of_user = turn.record().stated_by is StatedBy.USER and _is_telling(ref.quote, turn)
-    return _Quoted(_under(ref, turn, at), of_user=of_user)
+    at = turn.find(clean(ref.quote)[0])
+    return _Quoted(ref, fault="the quote does not stand in the turn it names") if at is None else turn.quoted(ref, at)
 
 
-def _searched(ref: EvidenceRef, said: Sequence[Episode]) -> _Quoted:
+def _searched(ref: EvidenceRef, said: Sequence[_Turn]) -> _Quoted:
     """A quote that names no turn is looked for in what the user said last; one found nowhere stays as it was given."""
+    quote = clean(ref.quote)[0]
     for turn in said:
-        at = _stands(ref.quote, turn)
-        if at is not None and _is_telling(ref.quote, turn):
-            return _Quoted(_under(ref, turn, at), of_user=True)
+        at = turn.find(quote)
+        if at is not None and (found := turn.quoted(ref, at)).said is not None:
+            return found
     return _Quoted(ref)
-
-
-def _stands(quote: str, turn: Episode) -> int | None:
-    """Where a quote stands in a turn, outside what our own context block said there, in code points."""
-    at = fencing.without_own(turn.text or "").find(clean(quote)[0])
-    return at if at >= 0 else None
-
-
-def _is_telling(quote: str, turn: Episode) -> bool:
-    """Whether a quote is more than a word that any turn may hold: two words at least, or the turn whole."""
-    return len(tokens(quote)) >= 2 or quote.strip() == (turn.text or "").strip()
-
-
-def _under(ref: EvidenceRef, turn: Episode, at: int) -> EvidenceRef:
-    return EvidenceRef(turn.source_uri, turn.root_source, ref.quote, at, turn.external_id)
 
 
 def _sourced(refs: tuple[EvidenceRef, ...], by: str) -> tuple[EvidenceRef, ...]:

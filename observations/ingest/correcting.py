@@ -199,9 +199,9 @@ def is_a_persons(*, scope: Scope, row: Observation) -> bool:
     if row.stated_by == StatedBy.OPERATOR or row.derivation == "supersede":
         return True
     if row.written_by == WrittenBy.DELIBERATE:
-        wrote = Event.objects.filter(scope=scope, subject=f"obs_{row.pk}", action__in=_WROTE).order_by("pk")
-        writer = wrote.values_list("actor", flat=True).first()
-        return row.stated_by == StatedBy.USER if writer is None else not is_program(writer)
+        wrote = Event.objects.filter(scope=scope, subject=f"obs_{row.pk}", action__in=_WROTE)
+        writers = set(wrote.values_list("actor", flat=True))
+        return any(not is_program(by) for by in writers) if writers else row.stated_by == StatedBy.USER
     return row.stated_by == StatedBy.USER and row.written_by != WrittenBy.BACKGROUND
 
 

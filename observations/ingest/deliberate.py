@@ -16,7 +16,7 @@ from django.db import DatabaseError, IntegrityError, OperationalError, transacti
 from observations import store
 from observations.ingest.checking import Checked, check_claims
 from observations.models import Event, Evidence, Observation, Scope
-from observations.normalise import key_part, normalised, witness
+from observations.normalise import clean, key_part, normalised, witness
 from observations.records import Action, Claim, EvidenceRef, Kept, StatedBy, Status, WrittenBy, is_program
 from observations.store import Fate
 
@@ -42,7 +42,9 @@ def store_facts(*, scope: Scope, claims: Sequence[Claim], by: str, speaks_for_us
 
 def refusal(item: Checked, reason: str = "") -> Kept:
     """The answer to a claim that is not kept. Nothing of its text is in it."""
-    return Kept(Action.REFUSED, None, "", 0, reason=reason or item.reason, external_id=item.claim.external_id)
+    external_id, cleaned = clean(item.claim.external_id)
+    reason = reason or item.reason
+    return Kept(Action.REFUSED, None, "", 0, reason=reason, cleaned=cleaned, external_id=external_id)
 
 
 def _stored(scope: Scope, items: Sequence[Checked], by: str) -> list[Kept]:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from observations.models import Episode, Evidence, Lineage, Observation, Scope
+from observations.normalise import clean
 from observations.records import Claim, EvidenceRef, Past, Status, Turn, WrittenBy
 
 if TYPE_CHECKING:
@@ -79,9 +80,10 @@ def add_observations(
 
 def _turns(scope_id: int, named: Set[str]) -> dict[str, int]:
     """The episodes that evidence names, by external id; one that is not here is left out. One query, or none."""
-    if not named - {""}:
+    named = {name for name in named if name and not clean(name)[1]}
+    if not named:
         return {}
-    rows = Episode.objects.filter(scope_id=scope_id, external_id__in=named - {""})
+    rows = Episode.objects.filter(scope_id=scope_id, external_id__in=named)
     return dict(rows.values_list("external_id", "pk"))
 
 
