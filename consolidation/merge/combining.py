@@ -126,7 +126,8 @@ def _named(records: Sequence[Record], came_from: Mapping[int, Sequence[int]]) ->
     for record in records:
         below = came_from.get(record.id) if record.derivation == Kind.MERGE and _repeats(records) else None
         named.update(below or [record.id])
-    return tuple(sorted(named))
+    # An import may say of a merged row that it came from one: then the sources themselves are named, two at least.
+    return tuple(sorted(named if len(named) > 1 else {record.id for record in records}))
 
 
 def _confidence(records: Sequence[Record], cap: float) -> float:

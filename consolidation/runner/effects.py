@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,7 +15,7 @@ from consolidation.runner.distilling import compact, promote
 from consolidation.runner.naming import alias
 from consolidation.runner.work import Effect, Work, free_name, stamp
 from observations import outbox, store
-from observations.models import GivenKey
+from observations.normalise import key64
 from observations.records import Claim, Record, StatedBy, Status, WrittenBy
 
 ERASE_PRUNED = "erase_pruned"  # the outbox task that erases after the grace period
@@ -45,7 +44,7 @@ def _merge(work: Work, by: str) -> Effect:
         ),
     )
     store.move(scope_id=operation.scope_id, ids=work.ids, to=Status.ARCHIVED, successor=derived)
-    if (said := _said_of(work, known.keys, keep)) is not None:
+    if (said := _said_of(work, known, keep)) is not None:
         store.copy_key(scope_id=operation.scope_id, into=derived, source=said)
     return Effect(moved=tuple(work.ids), derived=derived)
 
@@ -75,7 +74,7 @@ def _right_claim(work: Work, by: str) -> int:
     With the object they gave it has the whole key, so that a later value of it is a contradiction again (R71).
     """
     operation = work.operation
-    subject, predicate = _key(work)
+    subject, predicate = review.key_of(rows=work.rows.values())
     claim = Claim(
         text=operation.decision_text,
         external_id=free_name(work),
@@ -95,16 +94,9 @@ def _right_claim(work: Work, by: str) -> int:
 
 def _teach(work: Work, *, many: bool) -> None:
     """What the decision says about the predicate, for the next time."""
-    operation, (_, predicate) = work.operation, _key(work)
+    operation, (_, predicate) = work.operation, review.key_of(rows=work.rows.values())
     scope_id, by = operation.scope_id, operation.decided_by
     learning.teach(scope_id=scope_id, predicate=predicate, many=many, operation=stamp(operation), by=by)
-
-
-def _key(work: Work) -> tuple[str, str]:
-    """Subject and predicate of the values in question, in the newest one's words, its given key included. One query."""
-    newest = max(work.rows.values(), key=lambda row: (row.created_at, row.pk))
-    given = GivenKey.objects.filter(scope_id=newest.scope_id, observation=newest, state=GivenKey.State.GIVEN).first()
-    return newest.key_with(given)[:2]
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -189,16 +181,27 @@ def _known(work: Work) -> _Known:
             else:
                 keys[pk] = value
     records = [work.rows[pk].record(roots=frozenset(roots[pk]), uses=uses.get(pk, 0)) for pk in work.ids]
-    return _Known(records, keys, came_from)
+    replaced = {row.id: came_from[row.id] for row in records if row.id in came_from and _stored_as_today(work, row)}
+    return _Known(records, keys, replaced)
 
 
-def _said_of(work: Work, keys: Mapping[int, str], keep: int) -> int | None:
-    """Which source of the kept text hands on what a model said about it: first one whose key a person took back, then
-    one that has most of a key, so that no question about it is lost, then the kept row itself. No query.
+def _stored_as_today(work: Work, record: Record) -> bool:
+    """Whether a row is stored under the keys that its words have today: the database compares those, and what was
+    written before texts were normalised as they are now keeps its own.
     """
-    kept = work.rows[keep]
-    alike = [pk for pk in keys if work.rows[pk].text_key == kept.text_key != 0]
+    row, key = work.rows[record.id], record.written_key
+    today = (key64(record.normalised), key64(key[0]), key64(*key[:2]), key64(*key))
+    return (row.text_key, row.subject_key, row.sp_key, row.spo_key) == today
+
+
+def _said_of(work: Work, known: _Known, keep: int) -> int | None:
+    """Which source of the kept text and key hands on what a model said about it: first one whose key a person took
+    back, then one that has most of a key, so that no question about it is lost, then the kept row itself. No query.
+    """
+    kept, says = work.rows[keep], {row.id: (row.normalised, row.written_key) for row in known.records}
     ranked = sorted(
-        (_SAYS_LESS.index(keys[pk]), pk != keep, work.rows[pk].content_hash != kept.content_hash, pk) for pk in alike
+        (_SAYS_LESS.index(said), pk != keep, work.rows[pk].content_hash != kept.content_hash, pk)
+        for pk, said in known.keys.items()
+        if says[pk] == says[keep]
     )
     return ranked[0][-1] if ranked else None

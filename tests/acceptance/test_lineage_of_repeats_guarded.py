@@ -26,7 +26,8 @@ from tests.acceptance.engine import offline as offline
 from tests.acceptance.repeating import OTHER, TEXT, ids, merged, named, nesting, say, sessions
 from tests.building import propose, scope
 from tests.conftest import empty_the_store, superuser
-from tests.jsonl import exported
+from tests.jsonl import derived as derived_line
+from tests.jsonl import exported, imported
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("offline")]
 
@@ -153,6 +154,34 @@ def test_lineage_of_repeats_survives_an_export_and_its_import_and_stays_as_deep_
     again = derived_of(merged(here, repeat))
     assert named(again) == {*named(here), repeat.pk}
     assert growing.lineage_depth(here.scope) == 1
+    assert world.broken() == []
+
+
+@pytest.mark.parametrize("sources", [("a",), ("a", "b")])
+def test_an_imported_row_is_merged_with_what_its_lineage_names_and_the_lineage_is_whole(
+    sources: tuple[str, ...], within: Scope
+) -> None:
+    """I1: a file may say that a merged row came from one row, or from rows that are current beside it."""
+    lines = [{"id": source, "text": TEXT} for source in sources]
+    assert imported(*lines, derived_line("m", *sources, text=TEXT)).refused == []
+    [merge] = engine.items(engine.plan(within), Kind.MERGE)
+    last = engine.applied(merge)
+    assert named(last) >= set(Observation.objects.filter(external_id__in=sources).values_list("pk", flat=True))
+    assert (len(named(last)), world.broken()) == (2, [])
+    assert undo(merge).outcome is Outcome.UNDONE
+    assert world.broken() == []
+
+
+def test_what_was_written_before_texts_were_normalised_as_now_is_merged_and_nests(within: Scope) -> None:
+    """R91: its text has an older key for good; the database would not see that it says the same."""
+    _, [first] = sessions(within, 1)
+    with superuser() as admin:
+        admin.execute("SET session_replication_role = replica")
+        admin.execute("UPDATE observations_observation SET text_key = 7")
+    between, repeat = derived_of(first), say(within)
+    last = derived_of(merged(between, repeat))
+    assert named(last) == ids([between, repeat])
+    assert named(derived_of(merged(last, say(within)))) > ids([between, repeat]), "and nests no deeper"
     assert world.broken() == []
 
 
