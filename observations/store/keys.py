@@ -119,8 +119,9 @@ def withdraw_key(*, observation: Observation, by: str) -> None:
 def copy_key(*, scope_id: int, into: int, source: int) -> None:
     """Give a row what a model said about another one of the same normalised text and key, if anything. One query.
 
-    A row of another text or key, one that has an answer already, and an answer that could not be used get nothing. The
-    quoted words are handed on only where the texts are the same to the letter: they are positions.
+    A row of another text or key, one that has an answer already, and an answer that could not be used get nothing. Keys
+    are compared as they are stored, parts without a hash of their own but for case and underscores. The quoted words
+    are handed on only where the texts are the same to the letter: they are positions.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -132,7 +133,11 @@ def copy_key(*, scope_id: int, into: int, source: int) -> None:
             " FROM observations_givenkey g JOIN observations_observation o ON o.id = g.observation_id"
             " JOIN observations_observation n ON n.scope_id = g.scope_id"
             "  AND n.text_key = o.text_key AND n.text_key <> 0"
-            "  AND (n.subject, n.predicate, n.object) = (o.subject, o.predicate, o.object)"
+            "  AND (n.subject_key, n.sp_key, n.spo_key) = (o.subject_key, o.sp_key, o.spo_key)"
+            "  AND (n.subject = '', n.predicate = '', n.object = '')"
+            "    = (o.subject = '', o.predicate = '', o.object = '')"
+            "  AND (n.sp_key <> 0 OR lower(replace(n.predicate, '_', ' ')) = lower(replace(o.predicate, '_', ' ')))"
+            "  AND (n.spo_key <> 0 OR lower(replace(n.object, '_', ' ')) = lower(replace(o.object, '_', ' ')))"
             " WHERE g.scope_id = %s AND o.id = %s AND n.id = %s AND g.state <> 'unusable' ON CONFLICT DO NOTHING",
             [scope_id, source, into],
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from consolidation import invariants, review, runner
 from consolidation.models import Operation
 from consolidation.operations import Approval, Kind, State
 from consolidation.runner import Outcome
-from observations import store
+from observations import ingest, store
 from observations.models import GivenKey, Observation, Scope
 from observations.records import Claim, Given, KeyState, MemoryKind, WrittenBy
 from tests.building import LONG_AGO, embed, observe, propose, scope
@@ -53,6 +54,39 @@ def test_a_merge_kept_in_the_words_of_a_row_without_a_key_keeps_the_key_of_the_o
     assert (merged.text, merged.subject, merged.predicate, merged.object) == (bare.text, *LIVES, "Oslo")
     assert not GivenKey.objects.filter(observation=merged).exists()
     assert invariants.check() == []
+
+
+@pytest.mark.parametrize("state", [KeyState.GIVEN, KeyState.WITHDRAWN])
+def test_what_a_model_said_of_one_spelling_of_a_key_holds_for_the_row_that_is_kept_in_another(state: KeyState) -> None:
+    """R71: no question about the key is lost, and what a person took back is not asked about again."""
+    within = scope()
+    small, kept = (observe("Ann lives in Oslo", within=within, key=(name, "", "")) for name in ("ann", "Ann"))
+    guess = Given(state=KeyState.GIVEN, model="m", prompt_version="1", predicate="lives in", object="Oslo")
+    store.put_keys(scope_id=within.pk, given={small.pk: guess})
+    if state is KeyState.WITHDRAWN:
+        store.put_keys(scope_id=within.pk, given={kept.pk: guess})
+        ingest.withdraw_key(observation=small, by="rita")
+    operation = propose(Kind.MERGE, [small, kept], keeper=kept)
+    assert runner.apply(operation=operation, by="ann").outcome is Outcome.APPLIED
+    merged = derived_of(operation)
+    assert (merged.subject, GivenKey.objects.get(observation=merged).state) == ("Ann", state)
+    assert ingest.lacking_keys(scope=within) == 0
+
+
+def test_a_model_that_was_taken_back_about_another_key_hides_nothing_of_the_kept_row() -> None:
+    """The control: one text with two keys, merged by a person; what was said of the other key is no part of it."""
+    within = scope()
+    other = observe("Ann lives in Oslo", within=within, key=("Ann", "", ""))
+    kept = observe("Ann lives in Oslo", within=within)
+    whole = Given(
+        state=KeyState.GIVEN, model="m", prompt_version="1", subject="Ann", predicate="lives in", object="Oslo"
+    )
+    store.put_keys(scope_id=within.pk, given={other.pk: replace(whole, subject=""), kept.pk: whole})
+    ingest.withdraw_key(observation=other, by="rita")
+    operation = propose(Kind.MERGE, [other, kept], approval=Approval.NEEDS_HUMAN, keeper=kept)
+    review.approve(operation=operation, by="ann")
+    assert runner.apply(operation=operation, by="ann").outcome is Outcome.APPLIED
+    assert GivenKey.objects.get(observation=derived_of(operation)).state == KeyState.GIVEN
 
 
 def test_a_merged_row_is_of_the_kind_that_its_sources_were_of() -> None:
