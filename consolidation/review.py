@@ -6,7 +6,7 @@ An approval belongs to exact content: it stores a digest of what was shown, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import combinations
@@ -30,6 +30,10 @@ NOT_CARRIED_OUT = "a request to forget is recorded and shown, and this version d
 NO_PREDICATE = (
     "That a predicate holds several values teaches nothing here, for the claims have none:"
     " say that they are different claims, or give each its period."
+)
+NO_KEY = (
+    "An object belongs to a subject and a predicate, and these claims have none to give the right one:"
+    " leave the object out."
 )
 TELLS_APART = (Kind.MERGE, Kind.SUPERSEDE)  # the kinds whose sources could be one claim
 MOVED = {
@@ -224,8 +228,10 @@ def approve(
     sources = sources_of(locked)
     chosen = _checked(locked, sources, (decision or Decision()).cleaned())
     rows = _rows(locked)
-    if chosen.many_valued and not predicate_of(rows=rows):
+    if chosen.many_valued and not key_of(rows=rows)[1]:
         raise Refused(NO_PREDICATE)
+    if chosen.object and not all(key_of(rows=rows)):
+        raise Refused(NO_KEY)
     moved = changes(operation=locked, sources=sources, rows={row.pk: row for row in rows})
     policy = policy_of(locked.scope.name)
     other_policy = (
@@ -280,16 +286,17 @@ def remember_distinct(*, operation: Operation, ids: Sequence[int], by: str) -> N
     )
 
 
-def predicate_of(*, rows: Sequence[Observation | Episode]) -> str:
-    """The predicate whose values are in question, in the newest row's words, its given key included; "" where nobody
-    named one. One query.
+def key_of(*, rows: Iterable[Observation | Episode]) -> tuple[str, str]:
+    """Subject and predicate whose values are in question, in the newest row's words, its given key included; "" where
+    nobody named one. One query.
     """
     claims = [row for row in rows if isinstance(row, Observation)]
     if not claims:
-        return ""
+        return "", ""
     newest = max(claims, key=lambda row: (row.created_at, row.pk))
     given = GivenKey.objects.filter(scope_id=newest.scope_id, observation=newest, state=GivenKey.State.GIVEN).first()
-    return newest.key_with(given)[1]
+    subject, predicate, _ = newest.key_with(given)
+    return subject, predicate
 
 
 def opened(*, operation: Operation, by: str, plan: Plan | None = None) -> None:

@@ -45,7 +45,9 @@ def moved(work: Work) -> str:
         return _parted(work, subjects, "its subjects are not compared as one any more")
     if work.operation.kind == Kind.SUPERSEDE:
         keys = {(key_part(subject), key_part(predicate)) for subject, predicate in _keys(work)}
-        return _parted(work, keys, "its records are not about one subject and predicate any more")
+        sentence = "its records are not about one subject and predicate any more"
+        asked = bool(work.operation.requested_by)  # a question that rests on no key
+        return sentence if not asked and not all(map(all, keys)) else _parted(work, keys, sentence)
     return ""
 
 

@@ -315,7 +315,10 @@ def test_nothing_hostile_of_a_source_reaches_the_terminal_or_forges_a_line() -> 
     within = scope("team-a/u1")
     evil = "\x1b[2J\u202e\n  state     applied"
     evidence = (EvidenceRef(f"doc://{evil}", root_source=f"root://{evil}", quote=evil + "x" * 200),)
-    rows = [write(Claim(text=f"{n}", external_id=f"c{n}", evidence=evidence), within=within) for n in "ab"]
+    rows = [
+        write(Claim(n, external_id=f"c{n}", subject="s", predicate="p", object=n, evidence=evidence), within=within)
+        for n in "ab"
+    ]
     said = tell("Hello", within=within, speaker=evil, session=evil, root=evil, role=evil)
     one = propose(Kind.SUPERSEDE, rows, approval=Approval.NEEDS_HUMAN)
     review.approve(operation=one, by="x", decision=review.Decision(text=evil, object=evil), reason="asked")

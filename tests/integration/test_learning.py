@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 from django.db import transaction
 
-from consolidation import learning, review
+from consolidation import learning, requests, review
 from consolidation.models import Cardinality, Operation, Policy
 from consolidation.operations import Approval, Kind
 from consolidation.runner import Outcome
-from observations import store
+from observations import ingest, store
 from observations.models import Observation, Scope, database_now
 from observations.records import Given, KeyState
 from tests.acceptance.acting import apply, undo
@@ -53,6 +54,18 @@ def said_one(within: Scope, who: str) -> Operation:
     rows = hobbies(within, who, "chess", "rowing")
     question = next(one for one in questions(within) if one.sources.filter(observation=rows[0]).exists())
     return decided(question, review.Decision(keep=rows[1].pk))
+
+
+def given_likes(within: Scope) -> list[Observation]:
+    """Two values of one key, which a model gave."""
+    rows = [observe(f"Ann likes {value}", within=within) for value in ("chess", "rowing")]
+    given = {
+        row.pk: Given(KeyState.GIVEN, model="m", prompt_version="1", subject="Ann", predicate="likes", object=value)
+        for row, value in zip(rows, ("chess", "rowing"), strict=True)
+    }
+    with transaction.atomic():
+        store.put_keys(scope_id=within.pk, given=given)
+    return rows
 
 
 def lessons(within: Scope) -> dict[str, str]:
@@ -103,16 +116,40 @@ def test_undoing_the_decision_brings_the_question_back_for_the_others(within: Sc
 
 def test_a_lesson_is_about_the_predicate_of_a_key_that_a_model_gave_too(within: Scope) -> None:
     """The question was asked because of that key, so it is answered about it."""
-    rows = [observe(f"Ann likes {value}", within=within) for value in ("chess", "rowing")]
-    given = {
-        row.pk: Given(KeyState.GIVEN, model="m", prompt_version="1", subject="Ann", predicate="likes", object=value)
-        for row, value in zip(rows, ("chess", "rowing"), strict=True)
-    }
-    with transaction.atomic():
-        store.put_keys(scope_id=within.pk, given=given)
+    given_likes(within)
     [question] = questions(within)
     decided(question, review.Decision(many_valued=True))
     assert lessons(within) == {"likes": "many"}
+
+
+@pytest.mark.parametrize("choice", ["keep", "many_valued", "text"])
+def test_a_question_whose_keys_were_all_taken_back_since_is_stale(choice: str, within: Scope) -> None:
+    """C11, I18: it was asked because of keys that a model gave, and a person said of each that it is wrong."""
+    rows = given_likes(within)
+    [question] = questions(within)
+    decision = {
+        "keep": review.Decision(keep=rows[1].pk),
+        "many_valued": review.Decision(many_valued=True),
+        "text": review.Decision(text="Ann likes golf", object="golf"),
+    }[choice]
+    review.approve(operation=question, by="rita", decision=decision, reason="asked her")
+    for row in rows:
+        ingest.withdraw_key(observation=row, by="rita")
+    result = apply(question)
+    assert (result.outcome, "not about one subject and predicate any more" in result.sentence) == (Outcome.STALE, True)
+    assert (lessons(within), set(Observation.objects.active())) == ({}, set(rows))
+
+
+def test_a_question_that_somebody_asked_about_claims_without_keys_is_settled_all_the_same(within: Scope) -> None:
+    """The control: it rests on no key. An object of the right claim would belong to nothing there, and is refused."""
+    rows = [observe(f"The coffee machine is on floor {floor}", within=within) for floor in (2, 3)]
+    asked = requests.settle(scope=within, ids=[row.pk for row in rows], by="intake", request="1", why="it was denied")
+    assert asked is not None
+    right = review.Decision(text="The coffee machine is on floor 4", object="4")
+    with pytest.raises(review.Refused, match="leave the object out"):
+        review.approve(operation=asked, by="rita", decision=right, reason="looked")
+    decided(asked, replace(right, object=""))
+    assert [row.text for row in Observation.objects.active()] == [right.text]
 
 
 # --- that it holds one -----------------------------------------------------------------------------------------------
