@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -131,6 +133,33 @@ def test_the_scheduled_task_queues_each_scope_that_lacks_keys_once_however_often
     assert sweep() == "2 rows"
     assert (len(model.requests), GivenKey.objects.count()) == (2, 4)
     assert (keys_due(), queued()) == ("0 scopes", [])
+
+
+def at_once(action: Callable[[], object], *, times: int) -> None:
+    """So many threads, each with a connection of its own, begin together."""
+    start = threading.Barrier(times)
+
+    def act() -> None:
+        try:
+            start.wait(timeout=30)
+            action()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(times) as threads:
+        for done in [threads.submit(act) for _ in range(times)]:
+            done.result()
+
+
+def test_sent_at_once_and_worked_off_at_once_each_text_is_asked_about_once(answering: Door) -> None:
+    """C17: two beats, three workers."""
+    model = answering(knowing)
+    team()
+    at_once(keys_due, times=2)
+    assert queued() == [("team/a", "after 0"), ("team/b", "after 0")]
+    at_once(sweep, times=3)
+    assert sum(request.text.count('"label"') for request in model.requests) == 4
+    assert (queued(), GivenKey.objects.count()) == ([], 4)
 
 
 @override_settings(ANTHROPIC_API_KEY="")
