@@ -12,7 +12,7 @@ from observations.calls.rights import CallRefused, Code, Right, check, find_scop
 from observations.calls.shapes import ClaimIn, Faulty
 from observations.ingest import background
 from observations.models import database_now
-from observations.records import Action, Caller, Claim, EvidenceRef, Kept, StatedBy, Turn
+from observations.records import Action, Caller, Claim, EvidenceRef, Kept, StatedBy, Turn, roles_of
 
 _SAID_BY_A_PERSON: Final = 0.9  # where a call gives no confidence: over whatever is promoted (R75)
 _OTHERWISE: Final = 0.5
@@ -26,7 +26,7 @@ def observe(*, caller: Caller, asked: schemas.Observe) -> schemas.Observed:
     check(caller=caller, right=Right.WRITE, scope=asked.scope)
     with refusals():
         now = database_now()
-        faults = [_fault_of_turn(turn, now) for turn in asked.turns]
+        faults = [_fault_of_turn(turn, now, caller) for turn in asked.turns]
         turns = [_turn(turn) for turn, fault in zip(asked.turns, faults, strict=True) if not fault]
         observed = background.observe(scope=ingest.open_scope(name=asked.scope), turns=turns, by=caller.name)
     written = iter(observed.written)
@@ -223,13 +223,15 @@ def _fact(fact: schemas.Fact, asked: schemas.StoreFacts) -> Claim:
     )
 
 
-def _fault_of_turn(turn: schemas.TurnIn | Faulty, now: datetime) -> str:
+def _fault_of_turn(turn: schemas.TurnIn | Faulty, now: datetime, caller: Caller) -> str:
     if isinstance(turn, Faulty):
         return turn.fault
     if not turn.text.strip():
         return "text: it is empty, and nothing happened."
     if turn.happened_at is not None and turn.happened_at > now + _CLOCKS_DIFFER:
         return "happened_at: it is in the future."
+    if not caller.person and turn.role.strip().casefold() in roles_of(StatedBy.OPERATOR):
+        return "role: a program hands in no turn of an operator or of the system: a person does, with the command."
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,9 @@ from django.db.models.functions import Left, Lower, Trim
 from observations import extraction, fencing, screening
 from observations.models import Episode, Scope, database_now
 from observations.normalise import clean, key64, key_part, normalised, tokens
+from observations.prompting import Section
 from observations.records import Claim, EvidenceRef, StatedBy, is_program, roles_of
+from observations.screening import Secret
 
 MAX_TEXT: Final = 100_000  # characters of one claim
 MAX_URI_BYTES: Final = 2_000  # what an index of PostgreSQL holds in one entry, with room to spare
@@ -21,6 +24,7 @@ _CLOCKS_DIFFER: Final = timedelta(minutes=5)  # the database's own allowance for
 _LOOKED_AT: Final = 1_000  # newest turns of the user that are looked through for a quote that names none,
 _EACH: Final = 10_000  # so many characters of one at most,
 _TOGETHER: Final = 500_000  # and of all: who asks may have written the turns and the quotes, to keep us looking
+_IN_NAMES: Final = frozenset({Secret.PRIVATE_KEY, Secret.KEY, Secret.PASSWORD, Secret.ADDRESS})
 _NO_SIGN: Final = "\0"  # in no text that is stored
 _AGENTS_CONFIDENCE: Final = 0.5  # what a claim keeps at most that is recorded as the agent's word after all
 
@@ -109,7 +113,8 @@ def _fault(claim: Claim, now: datetime) -> str:
         return "the time when it was said is in the future"
     if claim.valid_from and claim.valid_to and claim.valid_to < claim.valid_from:
         return "valid_to is before valid_from"
-    return fault_of_text(claim.text, claim.subject, claim.predicate, claim.object) or _fault_of_evidence(claim)
+    key = " ".join(filter(None, (claim.subject, claim.predicate, claim.object)))
+    return fault_of_text(claim.text, key) or _fault_of_names(claim) or _fault_of_quotes(claim)
 
 
 def beyond(moment: datetime) -> bool:
@@ -131,21 +136,35 @@ def fault_of_text(*texts: str) -> str:
     return ""
 
 
+_OUR_LABEL: Final = re.compile(r"\[trust: (?:high|medium|low)\b[^\]\n]{0,60}\]", re.IGNORECASE)
+_OUR_BEGINNINGS: Final = tuple(f"{fencing.OPENING}\n{section}:".casefold() for section in Section)
+
+
 def _holds_our_block(text: str) -> bool:
-    """Whether a text holds a block as we write it, whole. A lone mark is only a text that looks like one: it is kept,
-    and the fence takes its meaning away when it is read (C15).
+    """Whether a text holds a block as we write it, whole or cut, or a line of one. A lone mark is only a text that
+    looks like one: it is kept, and the fence takes its meaning away when it is read (C15).
     """
-    blocks = (text[start:end] for start, end in fencing.own_blocks(text))
+    folded = text.casefold()
+    if _OUR_LABEL.search(text) or any(beginning in folded for beginning in _OUR_BEGINNINGS):
+        return True
+    blocks = (folded[start:end] for start, end in fencing.own_blocks(folded))
     return any(block.startswith(fencing.OPENING) and block.endswith(fencing.CLOSING) for block in blocks)
 
 
-def _fault_of_evidence(claim: Claim) -> str:
-    for ref in claim.evidence:
-        if any(_too_long(uri) for uri in (ref.source_uri, ref.root_source)):
-            return f"a source's address has at most 1,000 characters and {MAX_URI_BYTES:,} bytes"
-        if fault := fault_of_text(ref.quote):
-            return fault.replace("the text", "the quote", 1)
+def _fault_of_names(claim: Claim) -> str:
+    """An id or an address may look like the number of a card, and never like a key: it outlives its row."""
+    uris = [uri for ref in claim.evidence for uri in (ref.source_uri, ref.root_source)]
+    if any(map(_too_long, uris)):
+        return f"a source's address has at most 1,000 characters and {MAX_URI_BYTES:,} bytes"
+    for name in filter(None, (claim.external_id, *uris)):
+        if (secret := screening.secret_in(name)) in _IN_NAMES:
+            return f"an id or a source's address holds a secret ({secret}), which is never kept: leave it out"
     return ""
+
+
+def _fault_of_quotes(claim: Claim) -> str:
+    faults = (fault_of_text(ref.quote) for ref in claim.evidence)
+    return next(filter(None, faults), "").replace("the text", "the quote", 1)
 
 
 def _too_long(uri: str) -> bool:

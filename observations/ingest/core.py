@@ -240,6 +240,7 @@ def _edited(
     value = edit(core.value)
     _refuse_over(core.limit, value)
     if value != core.value:
+        _taken_in(value)  # what is refused as a whole is not put together from pieces
         core = store.edit_core(core=core, value=value, action=action, by=by)
         _note(core, f"core {action}", by)
     return _told(core, cleaned)

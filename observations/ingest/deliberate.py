@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from django.db import DatabaseError, IntegrityError, OperationalError, transaction
 
-from observations import store
+from observations import screening, store
 from observations.ingest.checking import Checked, check_claims
 from observations.models import Event, Evidence, Observation, Scope
 from observations.normalise import clean, key_part, normalised, witness
@@ -43,8 +43,8 @@ def store_facts(*, scope: Scope, claims: Sequence[Claim], by: str, speaks_for_us
 def refusal(item: Checked, reason: str = "") -> Kept:
     """The answer to a claim that is not kept. Nothing of its text is in it."""
     external_id, cleaned = clean(item.claim.external_id)
-    reason = reason or item.reason
-    return Kept(Action.REFUSED, None, "", 0, reason=reason, cleaned=cleaned, external_id=external_id)
+    told = "" if screening.secret_in(external_id) else external_id
+    return Kept(Action.REFUSED, None, "", 0, reason=reason or item.reason, cleaned=cleaned, external_id=told)
 
 
 def _stored(scope: Scope, items: Sequence[Checked], by: str) -> list[Kept]:
