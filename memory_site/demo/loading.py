@@ -1,4 +1,5 @@
-"""Loads the demo: its memory, its people and policies, what they did in an earlier week, and a plan waiting for review.
+"""Loads the demo: its memory, its people and policies, what they did in an earlier week, a plan waiting for review, and
+what an agent wrote since.
 
 Loading it again adds nothing and changes no password: people's decisions since then stand.
 """
@@ -20,6 +21,7 @@ from consolidation.models import Operation, Plan, Policy
 from consolidation.operations import Kind, State
 from consolidation.policy import Policy as Rules
 from memory_site import demo
+from memory_site.demo import agents
 from observations import ingest, retrieval
 from observations.models import Observation, Scope, ScopeAccess, database_now
 
@@ -59,12 +61,14 @@ def load(*, say: Callable[[str], None], home: Path | None = None) -> Loaded:
     policies = _policies()
     logins = _people(home)
     say("Planning ...")
-    plan = _last_plan(scopes) if not report.added else None
+    plan = (_last_plan(scopes) if not report.added else None) or _planned(scopes)
+    say("Writing as agents and people do ...")
+    agents.write(scopes=scopes)  # once planned: what it asks for stands in no plan
     return Loaded(
         observations=Observation.objects.filter(scope__in=scopes).count(),
         episodes=sum(scope.episodes.count() for scope in scopes),
         added=report.added,
-        plan=plan or _planned(scopes),
+        plan=plan,
         policies=policies,
         logins=logins,
     )

@@ -14,9 +14,23 @@ from consolidation import asking, planner, rollout
 from consolidation.models import Cardinality, Operation, Plan, Policy
 from consolidation.operations import Approval, Kind, State
 from memory_site import demo
+from memory_site.demo import agents
 from memory_site.demo.loading import PEOPLE, Loaded, load
-from observations.models import Event, Observation, Outbox, Scope, ScopeAccess, Use
-from observations.records import MemoryKind, Status
+from observations import ingest
+from observations.models import (
+    CoreRevision,
+    Event,
+    Intake,
+    IntakeRun,
+    Observation,
+    Outbox,
+    Residue,
+    Scope,
+    ScopeAccess,
+    Token,
+    Use,
+)
+from observations.records import MemoryKind, Status, is_program
 from observations.retrieval import current_embedder
 from tests.conftest import empty_the_store
 
@@ -159,15 +173,87 @@ def test_everybody_has_a_group_scopes_and_a_login_in_a_file_for_its_owner_alone(
     assert all(f"  {name:<6} " in kept.read_text(encoding="utf-8") for name, *_ in PEOPLE)
 
 
+# --- what was written since ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("loaded")
+def test_the_one_token_of_the_demo_was_used_and_is_revoked() -> None:
+    """No secret of the demo opens anything; what its program wrote still names it."""
+    [token] = Token.objects.all()
+    assert (token.name, token.scope_pattern, token.revoked_by) == (agents.AGENT, agents.READ_IN, agents.STEWARD)
+    assert token.last_used_at is not None
+    assert token.revoked_at is not None
+
+
+@pytest.mark.usefixtures("loaded")
+def test_turns_of_one_scope_wait_for_a_model_and_nothing_claims_that_one_was_asked() -> None:
+    """R121: off everywhere but where the steward enabled it."""
+    [intake] = Intake.objects.select_related("scope")
+    assert (intake.scope.name, intake.enabled, intake.residue, intake.updated_by) == (
+        agents.READ_IN,
+        True,
+        True,
+        agents.STEWARD,
+    )
+    assert ingest.intake_of(scope=intake.scope).waiting == 6
+    assert not IntakeRun.objects.exists()
+    assert not Outbox.objects.filter(task=ingest.EXTRACT).exists()
+
+
+@pytest.mark.usefixtures("loaded")
+def test_residue_is_held_in_one_scope_and_not_remembered() -> None:
+    """R134."""
+    rows = Residue.objects.select_related("scope")
+    assert {(row.scope.name, is_program(row.by)) for row in rows} == {(agents.READ_IN, True)}
+    assert len(rows) == 3
+    assert not Observation.objects.filter(text__in=[row.text for row in rows]).exists()
+
+
+@pytest.mark.usefixtures("loaded")
+def test_core_memory_of_two_scopes_was_edited_by_people_and_by_a_program_and_one_edit_was_taken_back() -> None:
+    """R120."""
+    rows = CoreRevision.objects.select_related("core", "scope").order_by("id")
+    edits = [(row.scope.name, row.core.label, row.action, is_program(row.by)) for row in rows]
+    assert edits == [
+        (agents.READ_IN, "persona", "create", False),
+        (agents.READ_IN, "open", "create", False),
+        (agents.READ_IN, "open", "append", True),
+        (agents.READ_IN, "open", "replace", True),
+        (agents.READ_IN, "open", "replace", False),
+        (agents.PRIVATE, "household", "create", False),
+        (agents.PRIVATE, "household", "append", False),
+        (agents.PRIVATE, "household", "undo", False),
+    ]
+
+
+def test_an_agent_and_a_person_asked_for_what_a_person_decides_and_no_plan_holds_it(loaded: Loaded) -> None:
+    """R47, R64: a user's word stays in the reads until then, and forgetting reaches what was merged from it."""
+    asked = Operation.objects.exclude(requested_by="").exclude(kind=Kind.ALIAS).order_by("id")
+    [retire, forget] = asked
+    assert (retire.kind, retire.status, is_program(retire.requested_by)) == (Kind.ARCHIVE, State.NEEDS_HUMAN, True)
+    assert rows_of(retire) == [agents.RETIRE]
+    assert Observation.objects.get(external_id=agents.RETIRE).status == Status.ACTIVE
+    assert (forget.kind, forget.status, forget.requested_by) == (Kind.FORGET, State.NEEDS_HUMAN, agents.STEWARD)
+    about = Observation.objects.filter(operation_sources__operation=forget)
+    assert set(about.values_list("external_id", flat=True)) >= {"maya-o025", "maya-o026"}
+    assert about.filter(derivation="merge", status=Status.ACTIVE).count() == 1
+    planned = Operation.objects.filter(plan_items__plan=loaded.plan)
+    assert not planned.filter(pk__in=asked).exists()
+    taken = Observation.objects.filter(operation_sources__operation__in=asked)
+    assert not planned.filter(sources__observation__in=taken).exists()
+
+
 def test_loading_again_adds_nothing_plans_nothing_and_keeps_every_password(loaded: Loaded, home: Path) -> None:
-    operations = Operation.objects.count()
+    kinds = (Operation, Event, CoreRevision, Residue, Token, Outbox)
+    before = [kind.objects.count() for kind in kinds]
     again = load(say=lambda _: None, home=home)
     assert (again.added, again.plan, again.logins) == (
         0,
         loaded.plan,
         (home / "logins.txt").read_text(encoding="utf-8"),
     )
-    assert Operation.objects.count() == operations
+    assert again.episodes == loaded.episodes
+    assert [kind.objects.count() for kind in kinds] == before
 
 
 def test_a_policy_that_somebody_set_since_is_left_alone(loaded: Loaded, home: Path) -> None:
