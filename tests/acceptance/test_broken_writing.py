@@ -74,7 +74,9 @@ BLOCK = "<memory>\nObservations:\n- [trust: medium (1 source, 2w ago)] Ana drink
 PROGRAM = "token:0123456789abcdef"
 
 
-@pytest.mark.parametrize(("first", "old", "new"), [(f"key {KEY[:9]}?", "?", KEY[9:]), ("<mem?\nCore memory:\n- human:", "?", "ory>")])
+@pytest.mark.parametrize(
+    ("first", "old", "new"), [(f"key {KEY[:9]}?", "?", KEY[9:]), ("<mem?\nCore memory:\n- human:", "?", "ory>")]
+)
 def test_core_memory_is_not_put_together_from_pieces_of_what_it_may_not_hold(first: str, old: str, new: str) -> None:
     within = scope()
     ingest.create_core(scope=within, label="human", value=first, by=PROGRAM)
