@@ -12,7 +12,13 @@ from typing import Final
 
 OPENING: Final = "<memory>"
 CLOSING: Final = "</memory>"
-_OWN: Final = re.compile(r"<memory\b[^<>]*>.*?(?:</memory\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+# A block, one whose marks a page has escaped, and a single line of it: a label is written by us alone.
+_OWN: Final = re.compile(
+    r"<memory\b[^<>]*>.*?(?:</memory\s*>|\Z)"
+    r"|&lt;memory\b[^<>&]*&gt;.*?(?:&lt;/memory\s*&gt;|\Z)"
+    r"|(?:- )?\[trust: (?:high|medium|low)\b[^\]\n]{0,60}\][^\n]*",
+    re.DOTALL | re.IGNORECASE,
+)
 _ANGLES: Final = str.maketrans({"<": "\u2039", ">": "\u203a"})  # what looks like an angle and is none
 
 
@@ -29,8 +35,8 @@ def fenced(lines: list[str]) -> str:
 
 
 def own_blocks(text: str) -> list[tuple[int, int]]:
-    """Start and end, in code points, of every block that our own fence encloses; one that is not closed ends with the
-    text.
+    """Start and end, in code points, of every block that our own fence encloses, and of single lines that our own label
+    begins; a block that is not closed ends with the text.
     """
     return [match.span() for match in _OWN.finditer(text)]
 

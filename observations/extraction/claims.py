@@ -107,3 +107,8 @@ class Extracted:
 
     claims: tuple[Proposed, ...] = ()
     refused: tuple[Refused, ...] = ()
+
+    @property
+    def astray(self) -> bool:
+        """Whether the answer holds something, and none of it names a turn that was shown: not 'nothing found'."""
+        return bool(self.refused) and not self.claims and all(each.episode is None for each in self.refused)

@@ -163,6 +163,12 @@ def differ(*, text: str, key: str) -> bool:
     return _denies(text) != _denies(key) or _supposes(text) != _supposes(key)
 
 
+def opposed(one: str, other: str) -> bool:
+    """Whether one of two texts denies, rejects or supposes something and the other does not."""
+    rejects = (any(stem(word) in _AGAINST for word in tokens(text)) for text in (one, other))
+    return differ(text=one, key=other) or len(set(rejects)) > 1
+
+
 def _supposes(text: str) -> bool:
     return not _HEDGES.isdisjoint(tokens(text))
 

@@ -21,13 +21,15 @@ from observations.llm import Reply, Unusable
 from observations.llm.reading import find_quote, json_in
 from observations.normalise import clean, normalised
 from observations.records import EpisodeRecord, MemoryKind
-from observations.screening import secret_in
+from observations.screening import Secret, secret_in
 
 MAX_CLAIMS: Final = 200  # of one reply; as many more are refused by name, and what follows is not looked at
+MAX_BELIEVED: Final = 100  # of them: as many as one question reconciles (R124)
 MAX_TEXT: Final = 500  # characters of a claim
 MAX_QUOTE: Final = 2_000
 _LABELS: Final = ("turn", "supported_by", "label", "episode")  # what a model calls the turn, as asked and otherwise
 _LABEL: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
+_BESIDE: Final = 300  # characters before and after quoted words in which the rest of a secret is looked for
 _JOINERS: Final = "\u200c\u200d"  # words of some scripts, and emoji, are written with them
 
 
@@ -118,7 +120,8 @@ class _Reading:
         """Believe a claim whose quote stands in a turn, or not."""
         first = said[0]
         given = {name: _part(entry.get(name)) for name in ("subject", "predicate", "object")}
-        secret = next(filter(None, map(secret_in, (*given.values(), *(each.words for each in said)))), None)
+        secret = next(filter(None, map(secret_in, (text, *given.values(), *(each.words for each in said)))), None)
+        secret = secret or next(filter(None, map(self._part_of_secret, said)), None)
         if secret is not None:
             return self.refused.append(
                 Refused(Refusal.SECRET, episode=first.turn.id, quote=(first.start, first.end), secret=secret)
@@ -145,18 +148,36 @@ class _Reading:
         )
         return self._keep(proposed)
 
+    def _part_of_secret(self, said: Said) -> Secret | None:
+        """The secret that quoted words are a part of: its other part stands beside them, or in the turn before or
+        after, as when somebody is asked for a code and gives it.
+        """
+        everything = self.batch.everything
+        at, text = everything.index(said.turn), readable(said.turn)
+        ahead, behind = everything[at - 1 : at], everything[at + 1 : at + 2]
+        before = " ".join([*map(readable, ahead), text[: said.start]])[-_BESIDE:]
+        after = " ".join([text[said.end :], *map(readable, behind)])[:_BESIDE]
+        known, follows = secret_in(before), secret_in(after)
+        with_before = None if known else secret_in(f"{before}{said.words}")
+        with_after = None if follows else secret_in(f"{said.words}{after}")
+        return with_before or with_after or (None if known or follows else secret_in(f"{before}{said.words}{after}"))
+
     def _keep(self, proposed: Proposed) -> None:
         """Fold it into the same claim of the same voice, if there is one."""
         same = (normalised(proposed.text), proposed.stated_by, proposed.speaker)
         known = self.claims.get(same)
         if known is None:
-            self.claims[same] = proposed
-            return
+            return self._keep_new(same, proposed)
         turns = {each.episode for each in known.evidence}
         more = tuple(each for each in proposed.evidence if each.episode not in turns)
         self.claims[same] = replace(known, evidence=known.evidence + more)
-        if not more:
-            self.refuse(Refusal.TWICE, proposed.text, turn=proposed.episode)
+        return None if more else self.refuse(Refusal.TWICE, proposed.text, turn=proposed.episode)
+
+    def _keep_new(self, same: tuple[object, ...], proposed: Proposed) -> None:
+        if len(self.claims) == MAX_BELIEVED:
+            self.refuse(Refusal.TOO_MANY, proposed.text, turn=proposed.episode)
+        else:
+            self.claims[same] = proposed
 
 
 def _same_voice(one: Said, other: Said) -> bool:

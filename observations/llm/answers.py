@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from observations.llm.asking import CutOff, ModelFailed, Outcome, Refused, Reply, Unusable, Usage
+from observations.llm.asking import CutOff, ModelFailed, NoMessage, Outcome, Refused, Reply, Unusable, Usage
 
 _ENDED: Final = frozenset({"end_turn", "stop_sequence"})
 _TOO_LONG: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
@@ -39,7 +39,7 @@ def _failure(message: Any, text: str) -> ModelFailed | None:
     if stopped in _TOO_LONG:
         return CutOff("The model's answer was longer than it may be and is not used; ask for less at once.")
     if not isinstance(getattr(message, "content", None), list):
-        return Unusable("What the endpoint sent is no message; check that ANTHROPIC_BASE_URL is a Messages API.")
+        return NoMessage("What the endpoint sent is no message; check that ANTHROPIC_BASE_URL is a Messages API.")
     if stopped not in _ENDED:
         return Unusable("The model's answer did not end by itself and is not used; run this again later.")
     if not text.strip():

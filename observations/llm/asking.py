@@ -90,6 +90,10 @@ class Unusable(ModelFailed):
     answer: ClassVar[Answer] = Answer.UNUSABLE
 
 
+class NoMessage(Unusable):
+    """What the endpoint sent is no answer of a model at all: something else speaks there."""
+
+
 class Unreachable(ModelFailed):
     """The endpoint did not answer in time, or is overloaded."""
 

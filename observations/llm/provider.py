@@ -12,7 +12,7 @@ from functools import cached_property
 from json import JSONDecodeError
 from typing import Any, Final
 
-from observations.llm.asking import Denied, ModelFailed, Unreachable, Unusable
+from observations.llm.asking import Denied, ModelFailed, NoMessage, Unreachable
 
 DEFAULT_URL: Final = "https://api.anthropic.com"  # passed on: the environment of the process must not choose another
 LONGEST_WAIT_SECONDS: Final = 20.0  # an endpoint that wants more before a retry counts as unreachable
@@ -144,7 +144,7 @@ def failure(error: Exception, *, model: str) -> ModelFailed:
     if isinstance(error, anthropic.APIConnectionError):
         return Unreachable("There is no connection to the model; check the network and ANTHROPIC_BASE_URL.")
     if isinstance(error, (*NO_JSON, anthropic.APIResponseValidationError)):
-        return Unusable("What the endpoint sent is no message; check that ANTHROPIC_BASE_URL is a Messages API.")
+        return NoMessage("What the endpoint sent is no message; check that ANTHROPIC_BASE_URL is a Messages API.")
     return Unreachable(f"The model could not be asked ({type(error).__name__}); run this again later.")
 
 

@@ -41,7 +41,7 @@ class Refusal(StrEnum):
     UNKNOWN = "it names a target that was not offered"
     ELSEWHERE = "it names a target that was offered to another claim"
     NO_REPLACEMENT = "it does not say whether the claim takes the target's place"
-    NOT_THE_SAME = "the target does not say what the claim says: a number, a name or a 'not' differs"
+    NOT_THE_SAME = "the target does not say what the claim says"
     ANOTHER_SUBJECT = "the target is about another subject"
 
 

@@ -19,7 +19,7 @@ def number_in(text: str) -> Secret | None:
     """The kind of card, account or paper whose number is in a text, or None."""
     if sum(map(str.isdigit, text)) < _FEWEST:
         return None
-    if any(map(_is_card, _found(_CARD, text))):
+    if any(map(_is_card, _found(_CARD, text))) or _PART_OF_CARD.search(text):
         return Secret.CARD
     if any(map(_is_iban, _found(_IBAN, text))) or _ACCOUNT.search(text):
         return Secret.ACCOUNT
@@ -50,6 +50,11 @@ _ISSUED: Final = re.compile(
     r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}"
     r"|3[47][0-9]{13}|6(?:011|5[0-9]{2}|4[4-9][0-9])[0-9]{12,15}|3(?:0[0-5]|[689][0-9])[0-9]{11}"
     r"|35(?:2[89]|[3-8][0-9])[0-9]{12,15}|62[0-9]{14,17}|220[0-4][0-9]{12,15}|(?:50|5[6-8])[0-9]{14,17}"
+)
+# Somebody may give a number in parts: six figures and more that are said to be a card's, not the four of "ending in".
+_PART_OF_CARD: Final = re.compile(
+    r"\b(?:(?:credit|debit|bank|payment) card|card(?:'s)? (?:number|no\.?))[^0-9\n]{0,25}[0-9][0-9 -]{4,20}[0-9]\b",
+    re.IGNORECASE,
 )
 _IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){6,32}(?![A-Za-z0-9])")
 _IBAN_LENGTHS: Final = (15, 34)

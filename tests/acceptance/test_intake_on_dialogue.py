@@ -54,8 +54,10 @@ def believed(conversation: Conversation, within: Scope) -> Iterator[tuple[Propos
     answer = script(conversation)
     turns = [turn.record() for turn in Episode.objects.filter(scope=within).order_by("happened_at", "seq", "pk")]
     for batch in extraction.batches(turns):
-        reply: Reply = answer.complete(extraction.request(turns=batch, scope_id=within.pk))
-        for claim in extraction.read(reply=reply, turns=batch).claims:
+        session = [turn for turn in turns if turn.session == batch[0].session]
+        before = session[: session.index(batch[0])]
+        reply: Reply = answer.complete(extraction.request(turns=batch, scope_id=within.pk, before=before))
+        for claim in extraction.read(reply=reply, turns=batch, before=before).claims:
             yield claim, {turn.id: turn for turn in batch}
 
 

@@ -33,7 +33,7 @@ from observations.models import (
     UnusableAnswer,
     database_now,
 )
-from observations.records import Status, Turn
+from observations.records import StatedBy, Status, Turn
 from tests.building import observe, scope
 from tests.intaking import HASHING, active, deciding, echo, enabled, items, lines_of, model, read, the, told, turn
 from tests.scripted import ScriptedCompleter
@@ -426,7 +426,7 @@ def test_a_text_that_another_writer_added_while_the_model_answered_is_not_added_
     [said] = told(here, PLANT)
 
     def slow(request: Request) -> Any:
-        observe(PLANT, within=here)
+        observe(PLANT, within=here, stated_by=StatedBy.USER)
         return echo(request)
 
     report = read(here, completer=model(slow))

@@ -14,16 +14,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from django.db import DatabaseError, transaction
+from django.db import Error as DatabaseGone
+from django.db import transaction
 
 from observations import extraction, outbox, spending, store
 from observations.embedding import Embedder
 from observations.extraction import Extracted
 from observations.ingest.background.observing import EXTRACT, KEY
-from observations.ingest.background.settings import count_unread, unread
+from observations.ingest.background.settings import count_unread, just_before, unread
 from observations.ingest.background.storing import Batch, store_batch
 from observations.ingest.background.weighing import Bad, weigh
-from observations.llm import Answer, Completer, ModelFailed, Reply
+from observations.llm import Answer, Completer, ModelFailed, NoMessage, Reply, Unusable
 from observations.models import ClockTimestamp, Episode, Event, Extraction, Intake, IntakeRun, Scope, UnusableAnswer
 from observations.records import EpisodeRecord
 from observations.retrieval import current_embedder
@@ -36,6 +37,7 @@ SECONDS: Final = 300.0  # after which a worker leaves the rest to its next job; 
 _TOGETHER: Final = {0: extraction.MAX_TURNS, 1: 5, 2: 1}  # attempts -> turns of one question
 # Failures that say something about these turns. After any other the model is not asked any more.
 _OF_THE_TURNS: Final = frozenset({Answer.REFUSED, Answer.CUT_OFF, Answer.UNUSABLE})
+_BLIND: Final = "The embedder failed: some claims were compared with what is stored by their words alone."
 _MOST_MOVED: Final = 5  # batches in one run whose turns somebody else read meanwhile
 
 
@@ -178,7 +180,7 @@ class _Run:
         except Exception as error:
             self.note_failure(error)
             raise
-        return self.end(Ran.DONE, self.not_compared)
+        return self.end(Ran.DONE, self.shortfall())
 
     def read_all(self, completer: Completer, embedder: Embedder) -> None:
         """Batch after batch. Raises ModelFailed, _Stop, store.RunTakenOver, and what a dead database raises."""
@@ -225,13 +227,18 @@ class _Run:
 
     def read(self, turns: Sequence[EpisodeRecord], completer: Completer, embedder: Embedder) -> bool:
         """Ask about some turns and store what came of it; False when they were not all unread any more."""
-        request = extraction.request(turns=turns, scope_id=self.scope.pk)
+        before = just_before(turn=turns[0], since=self.intake.since, most=extraction.BEFORE)
+        request = extraction.request(turns=turns, scope_id=self.scope.pk, before=before)
         reply: Reply | None = None
         try:
             reply = completer.complete(request)
-            extracted = extraction.read(reply=reply, turns=turns)
+            extracted = extraction.read(reply=reply, turns=turns, before=before)
+            if extracted.astray:
+                raise Unusable(
+                    "The model's answer cannot be used: nothing in it is about these turns; ask again later."
+                )
         except ModelFailed as failed:
-            if failed.answer not in _OF_THE_TURNS:
+            if failed.answer not in _OF_THE_TURNS or isinstance(failed, NoMessage):
                 raise
             bad = Bad(reply.text if reply else "", str(failed), request.prompt_version)
             return self.store(_unusable(turns, bad, completer.model))
@@ -244,6 +251,8 @@ class _Run:
         weighing = weigh(scope=self.scope, claims=extracted.claims, completer=completer, embedder=embedder)
         if weighing.failed is not None:
             self.not_compared = f"Some claims were stored without being compared. {weighing.failed}"
+        elif weighing.blind:
+            self.not_compared = self.not_compared or _BLIND
         bad = weighing.bad
         return Batch(
             turns=_by_id(turns),
@@ -293,11 +302,17 @@ class _Run:
                 )
         return report
 
+    def shortfall(self) -> str:
+        """What a run that came to its end did not do, in one sentence or two; "" where it did all."""
+        unread = self.figures["unusable"]
+        what = f"The answers about {unread} turns could not be used; each turn is asked about three times in all."
+        return " ".join(filter(None, [what if unread else "", self.not_compared]))
+
     def note_failure(self, error: Exception) -> None:
         """Show a run as failed that something of ours or the database ended; the error itself is raised on."""
         try:
             self.end(Ran.FAILED, f"The run failed and what it had stored stays. {outbox.sentence(error)}")
-        except DatabaseError as gone:
+        except DatabaseGone as gone:
             log.warning("intake run %s could not be closed: %s", self.row.pk, type(gone).__name__)
 
     def report(self, how: Ran, sentence: str) -> RunReport:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from django.db import connection, transaction
 
-from observations.models import ClockTimestamp, Event, Intake, IntakeRun, Scope
+from observations.models import ClockTimestamp, Episode, Event, Intake, IntakeRun, Scope
+from observations.records import EpisodeRecord
 from observations.store import MAX_READINGS
 
 EVERY_TURNS: Final = 5  # turns that wait before a worker is asked, where nobody says otherwise
@@ -118,6 +119,28 @@ def unread(*, scope_id: int, since: datetime, most: int) -> dict[int, int]:
             {"scope": scope_id, "since": since, "most": most},
         )
         return dict(cursor.fetchall())
+
+
+_JUST_BEFORE: Final = """
+SELECT e.id FROM observations_episode e
+JOIN observations_extraction x ON x.scope_id = e.scope_id AND x.episode_id = e.id
+WHERE e.scope_id = %(scope)s AND e.session = %(session)s AND e.status = 'active' AND e.recorded_at >= %(since)s
+  AND (e.happened_at, e.seq, e.id) < (%(at)s, %(seq)s, %(id)s) AND x.state IN ('claims', 'nothing')
+ORDER BY e.happened_at DESC, e.seq DESC, e.id DESC LIMIT %(most)s
+"""
+
+
+def just_before(*, turn: EpisodeRecord, since: datetime, most: int) -> list[EpisodeRecord]:
+    """The last turns of a turn's session before it that were read, oldest first. Two queries, the second by id.
+
+    What nobody asked to have read is not shown either, and a turn that spoilt an answer spoils no other.
+    """
+    with connection.cursor() as cursor:
+        asked = {"scope": turn.scope_id, "session": turn.session, "since": since, "most": most}
+        cursor.execute(_JUST_BEFORE, {**asked, "at": turn.happened_at, "seq": turn.seq, "id": turn.id})
+        ids = [pk for (pk,) in cursor.fetchall()]
+    rows = Episode.objects.filter(scope=turn.scope_id, pk__in=ids).exclude(text=None)
+    return [row.record() for row in rows.order_by("happened_at", "seq", "pk")] if ids else []
 
 
 _DUE: Final = f"""

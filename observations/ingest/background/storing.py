@@ -21,7 +21,7 @@ from observations import outbox, store
 from observations.embedding import Profile
 from observations.extraction import Proposed, Quoted
 from observations.extraction import Refused as Disbelieved
-from observations.ingest.background.weighing import Bad, Weighed, known_row, known_texts, text_key
+from observations.ingest.background.weighing import Bad, Weighed, known_row, known_texts, speaks_of, text_key
 from observations.models import Evidence, Extraction, IntakeItem, IntakeRun, Observation, Scope, UnusableAnswer
 from observations.reconciliation import Rests, Verdict, why_it_waits
 from observations.records import Claim, EpisodeRecord, EvidenceRef, StatedBy, Status, WrittenBy
@@ -31,6 +31,7 @@ CAUSE: Final = "intake"  # in the journal of every row that this moves
 _SAID_BY_A_PERSON: Final = 0.9  # confidence of a person's own word: over whatever is promoted (R75)
 _SAID_BY_ANOTHER: Final = 0.5
 _PEOPLE: Final = frozenset({StatedBy.USER, StatedBy.OPERATOR})
+_READERS: Final = frozenset({StatedBy.AGENT, StatedBy.TOOL})  # what they say they may have read in memory
 
 
 class Because(StrEnum):
@@ -40,6 +41,10 @@ class Because(StrEnum):
     AGAIN = "said again in the same turns"
     STORED = "this claim of this turn was stored before"
     NOT_COMPARED = "added without being compared: the reconciler did not answer"
+    NO_VECTOR = "added without being compared: the embedder failed, and no stored text has its words"
+    OWN_WORD = "the user's own word takes the place of somebody else's in the same words"
+    OWN_WORDS = "added: what says it already is not the user's own word"
+    ELSEWHERE = "what it would take the place of speaks of something else"
     MOVED = "added: what it was compared with changed meanwhile"
     RETIRE = "whether what it denies leaves the reads is for a person to decide"
 
@@ -141,10 +146,11 @@ class _Storing:
         """What is done for one claim; see Because and Waits for what is not."""
         current = [row for row in self.stored if self.is_current(row.pk)]
         if (known := known_row(weighed, current)) is not None:
-            return _Act(weighed, IntakeItem.Verdict.NOOP, "known", Because.KNOWN, target=known, observation=known)
+            return self.again(weighed, known)
         decision = weighed.decision
         if decision is None:
-            return _Act(weighed, IntakeItem.Verdict.ADD, "added", Because.NOT_COMPARED)
+            because = Because.NOT_COMPARED if weighed.near else Because.NO_VECTOR
+            return _Act(weighed, IntakeItem.Verdict.ADD, "added", because)
         if decision.refusal is not None:
             return _Act(weighed, IntakeItem.Verdict.REFUSED, "added", f"added; {decision.refused}")
         if decision.target is None:
@@ -156,28 +162,49 @@ class _Storing:
 
     def touch(self, weighed: Weighed, verdict: Verdict, target: int, *, replaces: bool) -> _Act:
         """What is done where a claim concerns a stored row that is as it was when the reconciler saw it."""
+        if verdict is Verdict.NOOP and self.is_raised(weighed, target):
+            return _Act(weighed, IntakeItem.Verdict.ADD, "added", Because.OWN_WORDS, target=target, settled=True)
         if verdict is Verdict.NOOP:
             return _Act(weighed, IntakeItem.Verdict.NOOP, "known", target=target, observation=target)
         if verdict is Verdict.DELETE and not replaces:
             review = _Act(weighed, IntakeItem.Verdict.REVIEW, "review", Because.RETIRE, target=target)
             review.review = "review_retire"
             return review
-        waits = why_it_waits(
+        waits: StrEnum | None = why_it_waits(
             stated_by=StatedBy(self.rows[target].stated_by),
             written_by=WrittenBy(self.rows[target].written_by),
             rests_on=self.rests.get(target, []),
             claimed_by=weighed.claim.stated_by,
             quoted_from=[Rests.on(self.batch.turns[each.episode]) for each in _quoted(weighed)],
         )
+        union = verdict is Verdict.UPDATE
+        if union and not speaks_of(weighed, self.rows[target]):  # its evidence would become the claim's
+            waits = waits or Because.ELSEWHERE
         if waits is not None:
             review = _Act(weighed, IntakeItem.Verdict.REVIEW, "review", waits, target=target)
             review.review = "review_conflict"
             return review
+        return self.supersede(weighed, target, union=union)
+
+    def supersede(self, weighed: Weighed, target: int, *, union: bool, reason: str = "") -> _Act:
+        """The claim takes a row's place, which no other claim of the batch may then."""
         self.gone.add(target)
-        union = verdict is Verdict.UPDATE
-        done = _Act(weighed, IntakeItem.Verdict(verdict.lower()), "updated" if union else "replaced", target=target)
+        verdict = IntakeItem.Verdict.UPDATE if union else IntakeItem.Verdict.DELETE
+        done = _Act(weighed, verdict, "updated" if union else "replaced", reason, target=target)
         done.settled, done.supersedes, done.union = True, True, union
         return done
+
+    def again(self, weighed: Weighed, known: int) -> _Act:
+        """A claim in the words of a row. What only an extracted row of somebody else says becomes the user's word:
+        nothing may then take it out of the reads that may not touch what a user said (R47).
+        """
+        if self.is_raised(weighed, known) and self.rows[known].written_by == WrittenBy.BACKGROUND:
+            return self.supersede(weighed, known, union=True, reason=Because.OWN_WORD)
+        return _Act(weighed, IntakeItem.Verdict.NOOP, "known", Because.KNOWN, target=known, observation=known)
+
+    def is_raised(self, weighed: Weighed, pk: int) -> bool:
+        """Whether the user says what a row has as the word of somebody else."""
+        return weighed.claim.stated_by is StatedBy.USER and self.rows[pk].stated_by != StatedBy.USER
 
     def is_current(self, pk: int, *, version: int | None = None) -> bool:
         """Whether a locked row is in the reads, and at this version if one is given."""
@@ -250,14 +277,14 @@ class _Storing:
     def evidence(self, weighed: Weighed, root: str = "") -> Iterator[EvidenceRef]:
         """The turns a claim is quoted from, each with its words; two turns of one source are one piece.
 
-        An agent that says again what is in the reads is no witness of its own: it may have read it there (R95, C8). Its
-        turn counts under `root`, or under that of whoever said it in the same turns.
+        An agent or tool that says again what is in the reads is no witness of its own: it may have read it there (R95,
+        C8). Its turn counts under `root`, or under that of whoever said it in the same turns.
         """
         refs: dict[str, EvidenceRef] = {}
         for claim in weighed.claims:
             for quoted in claim.evidence:
                 turn = self.batch.turns[quoted.episode]
-                echoed = root if claim.stated_by is StatedBy.AGENT else ""
+                echoed = root if claim.stated_by in _READERS else ""
                 ref = EvidenceRef(
                     source_uri=turn.source_uri,
                     root_source=echoed or turn.root_source,
@@ -266,7 +293,7 @@ class _Storing:
                     episode=turn.external_id,
                 )
                 refs.setdefault(ref.source_uri, ref)
-            if claim.stated_by is not StatedBy.AGENT:
+            if claim.stated_by not in _READERS:
                 root = root or next(iter(refs.values())).root
         yield from refs.values()
 
@@ -347,8 +374,8 @@ def _considered(act: _Act, claim: Proposed, *, first: bool) -> Considered:
 
 
 def _is_echoed(weighed: Weighed) -> bool:
-    """Whether an agent is among those who say it."""
-    return any(claim.stated_by is StatedBy.AGENT for claim in weighed.claims)
+    """Whether an agent or tool is among those who say it."""
+    return any(claim.stated_by in _READERS for claim in weighed.claims)
 
 
 def _quoted(weighed: Weighed) -> Iterator[Quoted]:

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from observations import reconciliation, retrieval
 from observations.embedding import Embedder
-from observations.extraction import Proposed
+from observations.extraction import Proposed, mood
+from observations.extraction.wording import content, shared
 from observations.llm import Completer, ModelFailed, Unusable
 from observations.minhash import stored_bands
 from observations.models import Observation, Scope
 from observations.normalise import clean, key64, key_part, normalised
-from observations.reconciliation import Decision, Near, Proposal
+from observations.reconciliation import Decision, Near, Proposal, Refusal, Verdict
 
 log = logging.getLogger(__name__)
 
 Vector: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float32]]"
 Key: TypeAlias = tuple[str, str, str]
+_MOST: Final = 2 / 3  # of what a claim says of its subject: so much of it a text holds that is taken to say it
 
 
 @dataclass(slots=True)
@@ -70,6 +72,7 @@ class Weighing:
     weighed: list[Weighed]
     failed: ModelFailed | None = None
     bad: Bad | None = None
+    blind: bool = False  # the embedder failed: what was near in meaning only was not found
 
 
 def weigh(*, scope: Scope, claims: Sequence[Proposed], completer: Completer, embedder: Embedder) -> Weighing:
@@ -90,7 +93,7 @@ def weigh(*, scope: Scope, claims: Sequence[Proposed], completer: Completer, emb
     _find_near(scope, fresh, embedder)
     asked = [each for each in fresh if each.near]
     failed, bad = _decide(scope, asked, completer)
-    return Weighing(weighed, failed=failed, bad=bad)
+    return Weighing(weighed, failed=failed, bad=bad, blind=any(vector is None for vector in vectors))
 
 
 # --- the same claim --------------------------------------------------------------------------------------------------
@@ -153,7 +156,10 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
     if not texts:
         return []
     try:
-        return list(embedder.embed(list(texts)))
+        vectors = embedder.embed(list(texts))
+        if len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise ValueError("An embedder gives one vector of finite numbers for each text.")
+        return list(vectors)
     except Exception as error:  # whatever an embedder raises: the words are still there to compare by
         log.warning("intake: the embedder failed (%s); claims are compared by their words", type(error).__name__)
         return [None] * len(texts)
@@ -193,7 +199,8 @@ def _decide(scope: Scope, asked: Sequence[Weighed], completer: Completer) -> tup
         try:
             answer = completer.complete(request)
             reply = answer.text
-            decisions = reconciliation.read(reply=answer, proposals=proposals).decisions
+            read = reconciliation.read(reply=answer, proposals=proposals).decisions
+            decisions = [_believed(each, decision) for each, decision in zip(part, read, strict=True)]
         except Unusable as unusable:
             failed, bad = unusable, Bad(reply, str(unusable), request.prompt_version)
         except ModelFailed as failure:
@@ -201,6 +208,39 @@ def _decide(scope: Scope, asked: Sequence[Weighed], completer: Completer) -> tup
         for each, decision in zip(part, decisions, strict=True):
             each.decision = decision
     return failed, bad
+
+
+def _believed(weighed: Weighed, decision: Decision) -> Decision:
+    """The decision; a NOOP whose target does not say the claim is refused, or the claim would be lost, and its turn be
+    evidence for something else.
+    """
+    target = next((near for near in weighed.near if near.id == decision.target), None)
+    if decision.verdict is not Verdict.NOOP or target is None or says_it(weighed, target.text):
+        return decision
+    refused = replace(decision, verdict=Verdict.ADD, target=None, refusal=Refusal.NOT_THE_SAME)
+    return replace(refused, named=f"obs_{target.id}")
+
+
+def says_it(weighed: Weighed, text: str) -> bool:
+    """Whether a text holds most of what a claim says of its subject, and neither denies, rejects nor supposes what the
+    other asserts.
+    """
+    about = _about(weighed)
+    enough = len(shared(about, content(text))) >= _MOST * len(about)
+    return enough and not mood.opposed(weighed.text, text)
+
+
+def speaks_of(weighed: Weighed, row: Observation) -> bool:
+    """Whether a stored row has a word of what a claim says of its subject, or is about the same thing of it."""
+    same = weighed.key[:2] == (key_part(row.subject), key_part(row.predicate)) and all(weighed.key[:2])
+    return same or bool(shared(_about(weighed), content(row.text or "")))
+
+
+def _about(weighed: Weighed) -> frozenset[str]:
+    """The words of a claim that say something, without whom it is about; all of them where nothing else is left."""
+    claim = weighed.claim
+    words = content(weighed.text)
+    return words - content(f"{claim.subject} . {claim.speaker} . user assistant") or words
 
 
 def _proposal(weighed: Weighed) -> Proposal:
