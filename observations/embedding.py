@@ -68,6 +68,8 @@ class Profile:
 
     `t_candidate`: pairs below it are not looked at. `t_merge`: pairs below it never merge by key (DESIGN 4, R42).
     `automatic`: its thresholds were measured, so pairs may merge by key without a person.
+    `t_relevant`: a row whose cosine to a query, plus what its share of the words counts, is below it has nothing to do
+    with the query (R7), unless it holds at least the share `relevant_words` of the query's words.
     """
 
     name: str
@@ -77,6 +79,8 @@ class Profile:
     t_candidate: float
     t_merge: float
     automatic: bool = True
+    t_relevant: float = 0.55  # measured for each profile that is ours: docs/decisions/0018
+    relevant_words: float = 0.5
 
     @property
     def space(self) -> tuple[str, str, str, int]:
@@ -125,6 +129,8 @@ MINILM: Final = Profile(
     dimensions=384,
     t_candidate=0.86,
     t_merge=0.95,
+    t_relevant=0.55,
+    relevant_words=0.5,
 )
 VOCABULARY: Final = Path(__file__).parent / "vocabulary" / "vocab.txt"
 VOCABULARY_HASH: Final = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
@@ -277,6 +283,8 @@ HASHING: Final = Profile(
     dimensions=256,
     t_candidate=0.70,
     t_merge=0.95,
+    t_relevant=0.40,
+    relevant_words=0.3,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -17,18 +17,21 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Count
 
-from observations import fencing, retrieval
+from observations import fencing, retrieval, selecting
 from observations.embedding import Embedder
 from observations.fencing import plain, without_own
 from observations.models import CoreMemory, Episode, Evidence, Intake, Observation, Residue, Scope, database_now
 from observations.normalise import clean
-from observations.records import Status
-from observations.retrieval import CALL_SITES, Hit, Trust
+from observations.records import StatedBy, Status
+from observations.retrieval import CALL_SITES, Hit, Trust, trust_of
+from observations.selecting import Candidate
 
 log = logging.getLogger(__name__)
 
 RESIDUE_DAYS: Final = 3  # after it was first held a residue is in no prompt any more
 LAST_TURNS: Final = 6  # of a session, word for word
+OUTDATED: Final = "outdated"  # the mark of a claim that a newer one replaces, or whose period is over
+MOST_RIVALS: Final = 200  # other values of the keys that were found
 LONGEST: Final = 12_000  # characters of a prompt's text; what ranks last is left out, core memory never
 
 
@@ -50,7 +53,7 @@ class Section(StrEnum):
 
 CLEAN: Final[Mapping[Section, Clean]] = {
     Section.CORE: Clean.ON_WRITE,
-    Section.OBSERVATIONS: Clean.ON_WRITE,
+    Section.OBSERVATIONS: Clean.ON_READ,
     Section.RESIDUE: Clean.ON_READ,
     Section.VERBATIM: Clean.ON_WRITE,
 }
@@ -88,13 +91,14 @@ def prompt(
     longest: int = LONGEST,
 ) -> Prompt:
     """Core memory, observations about something, residue, and the last turns of a session, in one fence of at most
-    `longest` characters: the observations that rank last are left out first. Never raises for a dead store or embedder.
+    `longest` characters: the observations that rank last are left out first. The uses of those shown are counted. Never
+    raises for a dead store or embedder.
     """
-    answer = retrieval.search(scope=scope, query=about, k=k, call_site="context", embedder=embedder) if about else None
+    answer = _found(scope, about, k, embedder) if about else None
     hits = answer.hits if answer else ()
     read = {
         Section.CORE: _attempt(Section.CORE, lambda: core_lines(scope=scope)),
-        Section.OBSERVATIONS: _attempt(Section.OBSERVATIONS, lambda: observation_lines(scope=scope, hits=hits)),
+        Section.OBSERVATIONS: _attempt(Section.OBSERVATIONS, lambda: observation_lines(scope=scope, hits=hits, k=k)),
         Section.RESIDUE: _attempt(Section.RESIDUE, lambda: residue_lines(scope=scope)),
         Section.VERBATIM: _attempt(Section.VERBATIM, lambda: verbatim_lines(scope=scope, session=session)),
     }
@@ -103,6 +107,9 @@ def prompt(
     others = sum(len(text) + 1 for name, texts in whole.items() if name != Section.OBSERVATIONS for text in texts)
     shown = _fitting(whole[Section.OBSERVATIONS], longest - others - _MARKS)
     whole[Section.OBSERVATIONS] = whole[Section.OBSERVATIONS][:shown]
+    if answer:
+        handed = [line.id for line in told[:shown]]
+        retrieval.note_uses(scope=scope, answer=answer, call_site="context", ids=handed)
     return Prompt(
         text=fencing.fenced([line for name in Section for line in _headed(name, whole[name])]),
         observation_ids=tuple(line.id for line in told[:shown]),
@@ -110,6 +117,14 @@ def prompt(
         complete=None not in read.values() and (answer is None or answer.complete),
         answer=answer.id if answer else None,
     )
+
+
+# So many times as many rows are found as are shown: what outdates a row may be less near to the query than the row.
+_WIDER: Final = 3
+
+
+def _found(scope: Scope, about: str, k: int, embedder: Embedder | None) -> retrieval.Answer:
+    return retrieval.look(scope=scope, query=about, k=_WIDER * k, call_site="context", embedder=embedder)
 
 
 _MARKS: Final = 250  # the fence and the headings, in characters
@@ -152,19 +167,60 @@ def core_lines(*, scope: Scope) -> list[Line]:
     return lines
 
 
-def observation_lines(*, scope: Scope, hits: Sequence[Hit]) -> list[Line]:
-    """A line per hit that is still current, in their order: its label, then its words (R18). Three queries, or none."""
-    if not hits:
+def observation_lines(
+    *, scope: Scope, hits: Sequence[Hit], k: int = CALL_SITES["context"], now: datetime | None = None
+) -> list[Line]:
+    """At most k lines, one per claim that is current and relevant: its label, then its words (R18). What is outdated
+    comes last and says so (R5, R6). Four queries, or none.
+
+    `now` is the moment that periods and ages are told from, by default the database's clock.
+    """
+    if not any(hit.relevant for hit in hits):
         return []
-    ids, now = [hit.id for hit in hits], database_now()
-    told = dict(Observation.objects.active().in_scope(scope).filter(pk__in=ids).values_list("pk", "created_at"))
-    cited = Evidence.objects.filter(scope=scope, observation__in=ids).values_list("observation_id")
-    roots = dict(cited.annotate(Count("root_source", distinct=True)))
+    now = now or database_now()
+    rows = _with_rivals(scope, [hit.id for hit in hits])
+    relevant = {hit.id for hit in hits if hit.relevant}
+    picked = selecting.chosen([_candidate(row, row.pk in relevant) for row in rows.values()], now=now)[:k]
+    cited = Evidence.objects.filter(scope=scope, observation__in=[each.id for each in picked])
+    roots = dict(cited.values_list("observation_id").annotate(Count("root_source", distinct=True)))
     return [
-        Line(hit.id, f"- [{label(hit.trust, sources=roots.get(hit.id, 0), age=now - told[hit.id])}] {plain(hit.text)}")
-        for hit in hits
-        if hit.id in told
+        Line(each.id, _observed(rows[each.id], sources=roots.get(each.id, 0), outdated=each.outdated, now=now))
+        for each in picked
     ]
+
+
+def _with_rivals(scope: Scope, ids: Sequence[int]) -> dict[int, Observation]:
+    """The rows that are still current, in their order, then the newest of those beside them that hold another value of
+    the same key, found or not: one of them may be the one that counts.
+    """
+    current = Observation.objects.active().in_scope(scope)
+    found = current.in_bulk(ids)
+    keys = {row.sp_key for row in found.values()} - {0}
+    rivals = current.filter(sp_key__in=keys).exclude(pk__in=ids).order_by("-created_at")[:MOST_RIVALS]
+    return {pk: found[pk] for pk in ids if pk in found} | {row.pk: row for row in rivals}
+
+
+def _candidate(row: Observation, relevant: bool) -> Candidate:
+    return Candidate(
+        id=row.pk,
+        text=row.text or "",
+        said_at=row.created_at,
+        text_key=row.text_key,
+        subject_key=row.subject_key,
+        sp_key=row.sp_key,
+        spo_key=row.spo_key,
+        valid_from=row.valid_from,
+        valid_to=row.valid_to,
+        rank=StatedBy(row.stated_by).rank,
+        compared=row.reconciled_at is not None,
+        fades=row.half_life_days is not None,
+        relevant=relevant,
+    )
+
+
+def _observed(row: Observation, *, sources: int, outdated: bool, now: datetime) -> str:
+    mark = f", {OUTDATED}" if outdated else ""
+    return f"- [{label(trust_of(row), sources=sources, age=now - row.created_at)}{mark}] {plain(row.text or '')}"
 
 
 def residue_lines(*, scope: Scope) -> list[Line]:

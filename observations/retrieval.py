@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
@@ -21,9 +22,9 @@ from psycopg import sql
 
 from observations import fading
 from observations.embedding import Embedder, Profile, embedder
-from observations.models import Observation, Scope, Use
+from observations.models import Observation, ObservationQuerySet, Scope, Use
 from observations.normalise import clean
-from observations.records import Status
+from observations.records import MemoryKind, StatedBy, Status
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +34,13 @@ CALL_SITES: Final[Mapping[str, int]] = {
     "nearest": 3,  # what a new claim is reconciled with
     "context": 10,  # what a prompt is given
     "search": 5,  # somebody looks: the command, a tool
+    "probe": 5,  # how well reading works is measured
 }
 LONGEST_QUERY: Final = 4_000  # characters; the rest of a longer one is not read
 _MOST: Final = 1_000  # rows of one answer
-# Rows that a claim is compared with reach nobody: such a read is no use, and never makes a source prunable (R51, I13).
-_COMPARING: Final = frozenset({"is_known", "nearest"})
+# Rows that a claim is compared with, or that are counted, reach nobody: such a read is no use, and never makes a source
+# prunable (R51, I13).
+_COMPARING: Final = frozenset({"is_known", "nearest", "probe"})
 _SPARE: Final = 10  # further rows read, in case one leaves the reads meanwhile
 _POOL: Final = 4  # each way of searching hands in this many times k rows to be ranked together
 _WORDY: Final = 1_000  # rows whose share of words is known: one cut off counts as if it held none of them
@@ -46,7 +49,9 @@ _WORDY: Final = 1_000  # rows whose share of words is known: one cut off counts 
 _WORDS_COUNT: Final = 0.35
 # What a row loses of its score as its strength goes from 1 to 0, where somebody reads. A claim that is compared with
 # stored ones is compared by relevance alone: what it repeats or replaces is mostly old. Measured in decision 0010.
-_FADES: Final[Mapping[str, float]] = {"context": 0.1, "search": 0.1}
+_FADES: Final[Mapping[str, float]] = {"context": 0.1, "search": 0.1, "probe": 0.1}
+# A row without a vector has to do with a query of whose words it holds this share. Measured in decision 0018.
+_RELEVANT_BY_WORDS: Final = 0.35
 _FLOOR: Final = 0.05  # strength never counts less: a faded row is ranked lower, never lost
 
 
@@ -78,6 +83,8 @@ class Hit:
     status: Status
     score: float  # comparable within one answer only
     cosine: float | None  # to the query; None while the row has no vector
+    share: float = 0.0  # of the query's words that it holds, each weighed by how rare it is
+    relevant: bool = True  # not below the floor of the embedder's profile (R7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,52 @@ class Answer:
     id: uuid.UUID
     hits: tuple[Hit, ...]
     complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed:
+    """Which rows a read is narrowed to. A field that is None or "" narrows nothing, and no field asks for rows that
+    lack a value: a row without a subject is in no answer about a subject. Every field has to fit.
+
+    Raises ValueError for `as_of` beside `include_history`: one asks for a moment, the other for all of them.
+    """
+
+    subject: str = ""  # read as keys are compared
+    kind: MemoryKind | None = None
+    stated_by: StatedBy | None = None
+    said_from: datetime | None = None  # first said then or later
+    said_before: datetime | None = None
+    as_of: datetime | None = None  # what was believed at that moment, instead of what is current
+    include_history: bool = False  # also what was replaced or archived
+
+    def __post_init__(self) -> None:
+        if self.as_of is not None and self.include_history:
+            raise ValueError("Ask for as_of or for include_history, not for both.")
+
+    @property
+    def past(self) -> bool:
+        """Whether rows are asked for that are not current."""
+        return self.as_of is not None or self.include_history
+
+    def rows(self, *, scope: Scope) -> ObservationQuerySet:
+        """The rows of a scope that may be read so: the one place that decides it."""
+        rows = Observation.objects.in_scope(scope)
+        if self.as_of is not None:
+            rows = rows.as_of(self.as_of)
+        else:
+            rows = rows.with_history() if self.include_history else rows.active()
+        if self.subject:
+            rows = rows.about(self.subject)
+        asked = {
+            "kind": self.kind,
+            "stated_by": self.stated_by,
+            "created_at__gte": self.said_from,
+            "created_at__lt": self.said_before,
+        }
+        return rows.filter(**{name: value for name, value in asked.items() if value is not None})
+
+
+EVERYTHING: Final = Narrowed()  # that is current
 
 
 @lru_cache(maxsize=1)
@@ -101,13 +154,36 @@ def current_embedder() -> Embedder:
     )
 
 
-def search(*, scope: Scope, query: str, k: int, call_site: str, embedder: Embedder | None = None) -> Answer:
-    """The k best active rows of a scope for a query, by meaning and by words; fewer only where the scope holds fewer.
+def search(
+    *,
+    scope: Scope,
+    query: str,
+    k: int,
+    call_site: str,
+    embedder: Embedder | None = None,
+    narrowed: Narrowed = EVERYTHING,
+) -> Answer:
+    """The k best rows of a scope for a query, by meaning and by words; fewer only where the scope holds fewer.
 
-    A row is found by its words at once and by its meaning once its vector is there. Writes one Use row per hit, unless
-    the rows are only compared with a claim. Raises
+    Active rows, unless `narrowed` asks for others by name. A row is found by its words at once and by its meaning once
+    its vector is there. Writes one Use row per hit, unless the rows are only compared with a claim or counted. Raises
     ValueError for an unknown call site, and nothing else.
     """
+    answer = look(scope=scope, query=query, k=k, call_site=call_site, embedder=embedder, narrowed=narrowed)
+    note_uses(scope=scope, answer=answer, call_site=call_site, ids=[hit.id for hit in answer.hits])
+    return answer
+
+
+def look(
+    *,
+    scope: Scope,
+    query: str,
+    k: int,
+    call_site: str,
+    embedder: Embedder | None = None,
+    narrowed: Narrowed = EVERYTHING,
+) -> Answer:
+    """As `search`, and no Use is written: for a reader that hands out a part of what it finds."""
     if call_site not in CALL_SITES:
         raise ValueError(f"There is no call site {call_site!r}: name one of {', '.join(CALL_SITES)}.")
     text = clean(query)[0][:LONGEST_QUERY].strip()
@@ -116,11 +192,16 @@ def search(*, scope: Scope, query: str, k: int, call_site: str, embedder: Embedd
         return Answer(uuid.uuid4(), (), complete=True)
     asked = _attempt("the embedder", lambda: _asked(text, embedder or current_embedder()))
     fades = _FADES.get(call_site, 0.0)
-    hits = _attempt("the store", lambda: _read(scope, text, asked, k, fades))
-    answer = Answer(uuid.uuid4(), hits or (), complete=None not in (asked, hits))
-    if hits and call_site not in _COMPARING:
-        _attempt("the count of uses", lambda: _note_uses(scope, answer, call_site))
-    return answer
+    hits = _attempt("the store", lambda: _read(scope, text, asked, k, fades, narrowed))
+    return Answer(uuid.uuid4(), hits or (), complete=None not in (asked, hits))
+
+
+def note_uses(*, scope: Scope, answer: Answer, call_site: str, ids: Sequence[int]) -> None:
+    """Count what an answer handed out, one insert; a failure is logged and changes nothing. Nothing for call sites that
+    only compare or count.
+    """
+    if ids and call_site not in _COMPARING:
+        _attempt("the count of uses", lambda: _note_uses(scope, answer, call_site, ids))
 
 
 def nearest(
@@ -152,13 +233,33 @@ def _asked(text: str, embedder: Embedder) -> _Asked:
     return _Asked(str(vector.tolist()), embedder.profile)
 
 
-def _read(scope: Scope, text: str, asked: _Asked | None, k: int, fades: float) -> tuple[Hit, ...]:
+def _read(
+    scope: Scope, text: str, asked: _Asked | None, k: int, fades: float, narrowed: Narrowed = EVERYTHING
+) -> tuple[Hit, ...]:
     """By words first, because a row that holds them is worth its cosine however far it is. One transaction."""
     pool = max(_POOL * k, 50)
     with transaction.atomic():
-        words = _by_words(scope, text, max(pool, _WORDY), fades=fades)
-        meaning = _by_meaning(scope, asked, pool, fades=fades, also=words.shares) if asked else _Meaning({}, {})
-        return _hits(scope, _Found(words, meaning, fades), k)
+        among = None if narrowed == EVERYTHING else _among(scope, narrowed)
+        words = _by_words(scope, text, max(pool, _WORDY), fades=fades, among=among)
+        meaning = _Meaning({}, {})
+        if asked:
+            meaning = _by_meaning(scope, asked, pool, fades=fades, also=words.shares, among=among)
+        found = _Found(words, meaning, fades, asked.profile if asked else None)
+        return _hits(scope, found, k, narrowed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Among:
+    """The rows that a read is narrowed to, and the moment it looks from."""
+
+    ids: list[int]
+    past: bool  # some may not be current
+    now: datetime | None  # None: the database's clock
+
+
+def _among(scope: Scope, narrowed: Narrowed) -> _Among:
+    rows = narrowed.rows(scope=scope).order_by().values_list("pk", flat=True)
+    return _Among(list(rows), narrowed.past, narrowed.as_of)
 
 
 class _Words(NamedTuple):
@@ -182,6 +283,7 @@ class _Found:
     words: _Words
     meaning: _Meaning
     fades: float
+    profile: Profile | None = None  # the query's; None: it could not be embedded
 
     def ranked(self) -> list[tuple[int, float]]:
         """Ids and scores, best first: the cosine, plus the share of words, which changes no order where it is equal.
@@ -200,6 +302,13 @@ class _Found:
         """The score less what its row has lost; a negative one falls too, so that fading never helps."""
         strength = self.words.strengths.get(pk, self.meaning.strengths.get(pk, 1.0))
         return score - self.fades * (1 - strength) * abs(score)
+
+    def relevant(self, pk: int) -> bool:
+        """Whether a row has to do with the query at all, however long ago it was said (R7)."""
+        cosine, share = self.meaning.cosines.get(pk), self.words.shares.get(pk, 0.0)
+        if cosine is None or self.profile is None:
+            return share >= _RELEVANT_BY_WORDS
+        return share >= self.profile.relevant_words or cosine + _WORDS_COUNT * share >= self.profile.t_relevant
 
     def why(self, pk: int) -> Why:
         """Which way a row came."""
@@ -220,14 +329,14 @@ def _attempt(part: str, read: Callable[[], Read]) -> Read | None:
         return None
 
 
-_STRENGTH: Final = sql.SQL(fading.strength_sql(now="now()", floor="%(floor)s"))
+_STRENGTH: Final = sql.SQL(fading.strength_sql(now="coalesce(%(now)s, now())", floor="%(floor)s"))
 
 # The nearest rows once what has faded is put back. Fading only puts back, so no row farther than the pool's last one,
 # faded, can come into the pool: only rows within that reach have their strength looked up, by their primary key.
-_NEAREST: Final = sql.SQL("""
+_NEAREST: Final = """
 WITH mine AS MATERIALIZED (
   SELECT observation_id AS id, vector <=> %(vector)s::vector AS distance FROM observations_embedding
-  WHERE scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s AND active
+  WHERE scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s AND {rows}
     AND vector IS NOT NULL AND observation_id IS NOT NULL
 ), reach AS (
   SELECT max(distance + %(fades)s * (1 - strength) * abs(1 - distance)) AS distance
@@ -241,28 +350,34 @@ WITH mine AS MATERIALIZED (
 SELECT id, 1 - distance, strength FROM nearest
 UNION ALL
 SELECT id, 1 - distance, NULL FROM mine WHERE id = ANY (%(also)s) AND id NOT IN (SELECT id FROM nearest)
-""").format(
-    strength_of_mine=sql.SQL("(SELECT {} FROM observations_observation o WHERE o.id = mine.id)").format(_STRENGTH)
-)
+"""
 
 
-def _by_meaning(scope: Scope, asked: _Asked, pool: int, *, fades: float, also: Collection[int]) -> _Meaning:
+def _nearest(rows: str) -> sql.Composed:
+    strength = sql.SQL("(SELECT {} FROM observations_observation o WHERE o.id = mine.id)").format(_STRENGTH)
+    return sql.SQL(_NEAREST).format(strength_of_mine=strength, rows=sql.SQL(rows))
+
+
+_NEAREST_ACTIVE: Final = _nearest("active")
+_NEAREST_AMONG: Final = _nearest("observation_id = ANY (%(among)s)")
+
+
+def _by_meaning(
+    scope: Scope, asked: _Asked, pool: int, *, fades: float, also: Collection[int], among: _Among | None = None
+) -> _Meaning:
     """The nearest rows by an exact scan of the scope's vectors: no other scope's size can thin the answer (C14).
 
     `also` are rows whose cosine is wanted however far they are.
     """
-    values: dict[str, str | int | float | list[int]] = {
+    values: dict[str, _Value] = {
+        **_common(scope, pool, fades, among),
         "vector": asked.vector,
-        "scope": scope.pk,
         "profile": asked.profile.name,
         "dimensions": asked.profile.dimensions,
-        "pool": pool,
-        "fades": fades,
-        "floor": _FLOOR,
         "also": list(also),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_NEAREST, values)
+        cursor.execute(_NEAREST_AMONG if among else _NEAREST_ACTIVE, values)
         rows = cursor.fetchall()
     strengths = {pk: strength for pk, _, strength in rows if strength is not None}
     return _Meaning({pk: cosine for pk, cosine, _ in rows}, strengths)
@@ -271,45 +386,80 @@ def _by_meaning(scope: Scope, asked: _Asked, pool: int, *, fades: float, also: C
 # One lookup per word of the query in the index of migration 0004, whose entries carry the scope: a condition on
 # scope_id here would tempt the planner to read the scope row by row instead. A row's share is that of the query's words
 # it holds, each weighed by its inverse document frequency within the scope: what every row says counts for nothing.
-_WORDS: Final = sql.SQL("""
+_WORDS: Final = """
 WITH words AS MATERIALIZED (
   SELECT lexeme, ('''@ ' || %(scope)s || '''')::tsquery
       && ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery AS query
   FROM unnest(to_tsvector('english', %(text)s)) LIMIT 32
 ), found AS MATERIALIZED (
-  SELECT w.lexeme, o.id, {strength} AS strength FROM words w JOIN observations_observation o
-  ON (to_tsvector('english', o.text) || array_to_tsvector(ARRAY['@ ' || o.scope_id::text])) @@ w.query
-  WHERE o.status = 'active'
+  {found}
 ), weights AS MATERIALIZED (
   SELECT w.lexeme, ln(1 + (rows.n - coalesce(hits.n, 0) + 0.5) / (coalesce(hits.n, 0) + 0.5)) AS weight
   FROM words w LEFT JOIN (SELECT lexeme, count(*)::float8 AS n FROM found GROUP BY lexeme) hits USING (lexeme)
-  CROSS JOIN (SELECT count(*)::float8 AS n FROM observations_observation
-              WHERE scope_id = %(scope)s AND status = 'active') rows
+  CROSS JOIN ({rows}) rows
 )
 SELECT id, sum(weight) / (SELECT sum(weight) FROM weights) AS share, strength FROM found JOIN weights USING (lexeme)
 GROUP BY id, strength ORDER BY sum(weight) * (1 - %(fades)s * (1 - strength)) DESC, id LIMIT %(pool)s
-""").format(strength=_STRENGTH)
+"""
+_FOUND: Final = """SELECT w.lexeme, o.id, {strength} AS strength FROM words w JOIN observations_observation o
+  ON (to_tsvector('english', o.text) || array_to_tsvector(ARRAY['@ ' || o.scope_id::text])) @@ w.query
+  WHERE o.status = 'active'"""
+# Of what is not current there is no index: each text is taken apart once, not once per word.
+_FOUND_PAST: Final = """SELECT w.lexeme, o.id, o.strength FROM words w JOIN (
+    SELECT id, {strength} AS strength,
+      to_tsvector('english', text) || array_to_tsvector(ARRAY['@ ' || scope_id::text]) AS words
+    FROM observations_observation WHERE id = ANY (%(among)s) OFFSET 0
+  ) o ON o.words @@ w.query"""
+_COUNT: Final = (
+    "SELECT count(*)::float8 AS n FROM observations_observation WHERE scope_id = %(scope)s AND status = 'active'"
+)
+_COUNT_AMONG: Final = "SELECT cardinality(%(among)s::bigint[])::float8 AS n"
 
 
-def _by_words(scope: Scope, text: str, pool: int, *, fades: float) -> _Words:
-    """Rows that hold words of the query, and what share of them, by weight: 0 to 1."""
-    values: dict[str, str | int | float] = {
+def _words(found: str, rows: str) -> sql.Composed:
+    return sql.SQL(_WORDS).format(found=sql.SQL(found).format(strength=_STRENGTH), rows=sql.SQL(rows))
+
+
+_WORDS_ACTIVE: Final = _words(_FOUND, _COUNT)
+_WORDS_AMONG: Final = _words(_FOUND + " AND o.id = ANY (%(among)s)", _COUNT_AMONG)
+_WORDS_PAST: Final = _words(_FOUND_PAST, _COUNT_AMONG)
+
+
+_Value = str | int | float | datetime | list[int] | None
+
+
+def _common(scope: Scope, pool: int, fades: float, among: _Among | None) -> dict[str, _Value]:
+    """What both ways of searching are told."""
+    return {
         "scope": scope.pk,
-        "text": text,
         "pool": pool,
         "fades": fades,
         "floor": _FLOOR,
+        "now": among.now if among else None,
+        "among": among.ids if among else [],
     }
+
+
+def _by_words(scope: Scope, text: str, pool: int, *, fades: float, among: _Among | None = None) -> _Words:
+    """Rows that hold words of the query, and what share of them, by weight: 0 to 1."""
+    query = _WORDS_ACTIVE
+    if among:
+        query = _WORDS_PAST if among.past else _WORDS_AMONG
     with connection.cursor() as cursor:
-        cursor.execute(_WORDS, values)
+        cursor.execute(query, {**_common(scope, pool, fades, among), "text": text})
         rows = cursor.fetchall()
     return _Words({pk: share for pk, share, _ in rows}, {pk: strength for pk, _, strength in rows})
 
 
-def _hits(scope: Scope, found: _Found, k: int) -> tuple[Hit, ...]:
+def _hits(scope: Scope, found: _Found, k: int, narrowed: Narrowed) -> tuple[Hit, ...]:
     ranked = found.ranked()[: k + _SPARE]
-    rows = Observation.objects.active().in_scope(scope).in_bulk([pk for pk, _ in ranked])
+    rows = narrowed.rows(scope=scope).in_bulk([pk for pk, _ in ranked])
     return tuple(_hit(rows[pk], score, found) for pk, score in ranked if pk in rows)[:k]
+
+
+def trust_of(row: Observation) -> Trust:
+    """How far a row may be trusted, by what kind of record it is."""
+    return Trust.LOW if row.derivation == "compact" else Trust.MEDIUM
 
 
 def _hit(row: Observation, score: float, found: _Found) -> Hit:
@@ -318,16 +468,18 @@ def _hit(row: Observation, score: float, found: _Found) -> Hit:
         external_id=row.external_id,
         text=row.text or "",
         why=found.why(row.pk),
-        trust=Trust.LOW if row.derivation == "compact" else Trust.MEDIUM,
+        trust=trust_of(row),
         status=Status(row.status),
         score=score,
         cosine=found.meaning.cosines.get(row.pk),
+        share=found.words.shares.get(row.pk, 0.0),
+        relevant=found.relevant(row.pk),
     )
 
 
-def _note_uses(scope: Scope, answer: Answer, call_site: str) -> None:
+def _note_uses(scope: Scope, answer: Answer, call_site: str, ids: Sequence[int]) -> None:
     """One insert: who was handed out by which answer (R51). Telemetry; without it the read stands all the same."""
     with transaction.atomic():  # a savepoint within somebody's transaction, which a failure must not spoil
         Use.objects.bulk_create(
-            Use(scope=scope, observation_id=hit.id, call_site=call_site, answer=answer.id) for hit in answer.hits
+            Use(scope=scope, observation_id=pk, call_site=call_site, answer=answer.id) for pk in ids
         )

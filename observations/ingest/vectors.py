@@ -22,8 +22,9 @@ __all__ = ["EPISODES", "Vectors", "embed_missing", "embed_now", "missing_vectors
 
 CHUNK = 128  # texts embedded between two writes
 
-# An archived row may come back by an undo; what is superseded, retracted or erased is never searched or planned again.
-_EMBEDDED = (Status.ACTIVE, Status.ARCHIVED, Status.QUARANTINED)
+# An archived row may come back by an undo, and a superseded one is found by whoever asks for history; what is retracted
+# or erased is never searched or planned again.
+_EMBEDDED = (Status.ACTIVE, Status.SUPERSEDED, Status.ARCHIVED, Status.QUARANTINED)
 
 
 class Vectors(NamedTuple):

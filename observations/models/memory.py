@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.db.models import CheckConstraint, Exists, F, OuterRef, Q, Subquery, UniqueConstraint
+from django.db.models.functions import Coalesce
 from pgvector.django import VectorField
 
 from observations.models.base import EDGE, ClockTimestamp, choices
-from observations.normalise import key_part, normalised, witness
+from observations.normalise import key64, key_part, normalised, witness
 from observations.records import EpisodeRecord, MemoryKind, Outcome, Record, StatedBy, Status, WrittenBy
 
 if TYPE_CHECKING:
@@ -148,12 +149,57 @@ class Episode(models.Model):
         )
 
 
+_READ_ONCE = (Status.ACTIVE, Status.SUPERSEDED, Status.ARCHIVED)  # what reads hold, or held
+
+
 class ObservationQuerySet(models.QuerySet["Observation"]):
     """Reads of observations. `active()` is the filter every reader for an agent goes through (R13, I21)."""
 
     def active(self) -> Self:
         """Current rows only."""
         return self.filter(status=Status.ACTIVE)
+
+    def as_of(self, moment: datetime) -> Self:
+        """Rows that were believed at a moment, and whose own period holds it (both ends included).
+
+        Of a row that was there by then the journal says how it stood. One that was written later, by an import or of
+        what was said before, counts from when it was said; where the scope itself is younger than the moment, from when
+        its period begins, since such a scope knows no other past. It counts until what replaced it does, and not at all
+        where it replaced a row that was there by then. What is held back or erased now is never shown.
+        """
+        told = Q(created_at__lte=moment) | Q(scope__created_at__gt=moment, valid_from__lte=moment)
+        replaced = self.model.objects.filter(told, pk=OuterRef("superseded_by"))
+        replaces = self.model.objects.filter(superseded_by=OuterRef("pk"), recorded_at__lte=moment)
+        there = Q(recorded_at__lte=moment, stood=Status.ACTIVE)
+        later = Q(recorded_at__gt=moment, status__in=_READ_ONCE) & told & ~Exists(replaced) & ~Exists(replaces)
+        begun, not_over = Q(valid_from=None) | Q(valid_from__lte=moment), Q(valid_to=None) | Q(valid_to__gte=moment)
+        rows = self.alias(stood=self._status_at(moment)).filter(begun, not_over, there | later)
+        return rows.exclude(status__in=(Status.QUARANTINED, Status.ERASED))
+
+    def _status_at(self, moment: datetime) -> Coalesce:
+        """What the journal says of a row at a moment; before its first entry, what that entry found."""
+        moves = self.model.objects.filter(pk=OuterRef("pk"))
+        before = moves.filter(transitions__at__lte=moment).order_by("-transitions__version")
+        after = moves.filter(transitions__at__gt=moment).order_by("transitions__version")
+        return Coalesce(
+            Subquery(before.values("transitions__to_status")[:1]),
+            Subquery(after.values("transitions__from_status")[:1]),
+            F("status"),
+        )
+
+    def with_history(self) -> Self:
+        """Rows that are current, and those that were: superseded and archived ones."""
+        return self.filter(status__in=_READ_ONCE)
+
+    def about(self, subject: str) -> Self:
+        """Rows whose subject, a writer's or a model's, reads as this one; a row without a subject is about nobody."""
+        named = key64(key_part(subject))
+        given = GivenKey.objects.filter(scope=OuterRef("scope"), observation=OuterRef("pk"), subject_key=named)
+        return (
+            self.filter(Q(subject_key=named) | Exists(given.filter(state=GivenKey.State.GIVEN)))
+            if named
+            else self.none()
+        )
 
     def in_scope(self, scope: Scope) -> Self:
         """Rows of one scope."""
