@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+
+def without_query(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """The address of a request without what follows its "?": a search, or a token that was put there by mistake."""
+    if isinstance(event.get("request"), str):
+        event["request"] = event["request"].partition("?")[0]
+    return event
+
 
 # What every line carries, whether our code, Django, Celery or a library wrote it.
 SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
+    without_query,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),

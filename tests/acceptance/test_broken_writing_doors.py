@@ -278,3 +278,13 @@ def test_scopes_that_look_alike_are_not_reached() -> None:
         got = asking.get(f"/observations?scope={quote(name)}")
         assert got.status == 403 or got.body["observations"] == [], name
     assert asking.post("/observations", {"scope": "team/../x", "text": "x"}).status == 200
+
+
+def test_the_log_names_an_address_without_what_was_asked_there(caplog: pytest.LogCaptureFixture) -> None:
+    """A token that was put into an address by mistake is nowhere in the log, and neither is what somebody searched."""
+    asking = program()
+    asking.get(f"/observations?scope={SCOPE}&access_token={asking.bearer}&q=heliotrope")
+    told = caplog.text
+    assert "/api/v1/observations" in told
+    assert asking.bearer not in told
+    assert "heliotrope" not in told
