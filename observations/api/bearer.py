@@ -16,6 +16,7 @@ from observations.api import limits
 from observations.api.problems import Problem
 
 STANDING: Final = "palimpsest.standing"  # in a request's META: how its caller stands, for the answer's headers
+STALL_SECONDS: Final = 10.0  # that a body may pause on its way: eight that never end would keep every thread busy
 _CHALLENGE: Final = 'Bearer realm="palimpsest"'
 
 
@@ -75,3 +76,5 @@ def _check_body(request: HttpRequest) -> None:
     plain = request.headers.get("Content-Encoding", "identity").lower() == "identity"
     if length != "0" and (not plain or request.content_type != "application/json"):
         raise Problem(415)
+    if listening := request.META.get("gunicorn.socket"):
+        listening.settimeout(STALL_SECONDS)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from observations import ingest
+from observations.api import bearer
 from observations.models import Observation, Receipt
 from observations.records import Claim, StatedBy
 from tests.building import scope, tell
@@ -288,3 +289,18 @@ def test_the_log_names_an_address_without_what_was_asked_there(caplog: pytest.Lo
     assert "/api/v1/observations" in told
     assert asking.bearer not in told
     assert "heliotrope" not in told
+
+
+def test_a_body_that_never_ends_is_waited_for_only_so_long() -> None:
+    """Eight of them, from one token, kept every thread of the web server and the health check with them."""
+
+    class Socket:
+        seconds: float | None = None
+
+        def settimeout(self, seconds: float) -> None:
+            self.seconds = seconds
+
+    asking, listening = program(), Socket()
+    asking.client.defaults["gunicorn.socket"] = listening
+    remember(asking)
+    assert listening.seconds == bearer.STALL_SECONDS
