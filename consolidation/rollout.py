@@ -4,20 +4,24 @@ R116).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import OperationalError
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min, Q, QuerySet
 
-from consolidation import review, runner
-from consolidation.models import Operation, OperationSource, Pause, Plan, PlanItem
-from consolidation.operations import Approval, State
+from consolidation import probing, review, runner
+from consolidation.models import Operation, OperationSource, Pause, Plan, PlanItem, ProbeRun
+from consolidation.operations import Approval, State, visible
+from consolidation.probes import Impact, Numbers
 from consolidation.review import Refused
 from consolidation.runner import Outcome, Result
 from observations.models import Event, Observation, Scope, database_now
 
 Progress = Callable[[Result], None]
+_REASONS = 5  # why something was skipped, in a summary
 TRIAL_DAYS = 7  # a scope's plans are applied by people for at least this long before any schedule may (R94)
 
 
@@ -27,6 +31,58 @@ class TooWide(Refused):
 
 class NotUnattended(Refused):
     """No schedule may apply this plan; the text says what is missing and that a named person may override it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of each operation, and of recall@5, distinct@5 and the size of the store (R115, R117)."""
+
+    results: list[Result]
+    impact: Impact
+
+
+def apply_measured(
+    *,
+    plan: Plan,
+    by: str,
+    confirmed: bool = False,
+    progress: Progress | None = None,
+    scopes: Collection[Scope] | None = None,
+) -> Applied:
+    """`apply_plan`, with the probe suites of its scopes run before and after (R112). Raises what that raises, before
+    anything is measured.
+    """
+    operations = _confirmed(plan, scopes, confirmed=confirmed)
+    waiting = {row.scope for row in operations if row.status != State.APPLIED}
+    seen = waiting or _scopes(plan, scopes)  # where nothing waits, what is measured before holds after
+    before = probing.numbers(scopes=seen, by=by, plan=plan, cause=ProbeRun.Cause.BEFORE)
+    return _after(
+        before, waiting, plan, by, lambda: _each(operations, lambda one: runner.apply(operation=one, by=by), progress)
+    )
+
+
+def apply_one(*, operation: Operation, by: str) -> Applied:
+    """Apply one operation, with the probe suite of its scope run before and after."""
+    scopes = [operation.scope]
+    before = probing.numbers(scopes=scopes, by=by, plan=None, cause=ProbeRun.Cause.BEFORE)
+    return _after(before, scopes, None, by, lambda: [runner.apply(operation=operation, by=by)])
+
+
+def _scopes(plan: Plan, among: Collection[Scope] | None) -> list[Scope]:
+    """The scopes that a plan holds items of. One query."""
+    scopes = list(Scope.objects.filter(operations__plan_items__plan=plan).distinct())
+    return scopes if among is None else [scope for scope in scopes if scope in among]
+
+
+def _after(
+    before: tuple[Numbers, ...], waiting: Collection[Scope], plan: Plan | None, by: str, act: Callable[[], list[Result]]
+) -> Applied:
+    results = act()
+    changed = any(result.outcome == Outcome.APPLIED for result in results)
+    after = before
+    if changed:
+        after = probing.numbers(scopes=waiting, by=by, plan=plan, cause=ProbeRun.Cause.AFTER)
+    return Applied(results=results, impact=Impact(before=before, after=after))
 
 
 def apply_plan(
@@ -43,12 +99,18 @@ def apply_plan(
     Raises Refused while everything is paused, and TooWide unless `confirmed`. A stale or failed item stops no other
     one.
     """
+    operations = _confirmed(plan, scopes, confirmed=confirmed)
+    return _each(operations, lambda operation: runner.apply(operation=operation, by=by), progress)
+
+
+def _confirmed(plan: Plan, scopes: Collection[Scope] | None, *, confirmed: bool) -> list[Operation]:
+    """What may be applied now. Raises Refused and TooWide."""
     if pause := Pause.standing():
         raise Refused(f"Everything is paused by {pause.by}: nothing is applied until `manage.py memory resume`.")
     operations = _appliable(plan, scopes)
     if not confirmed and (wide := width(plan=plan, scopes=scopes)):
         raise TooWide(wide)
-    return _each(operations, lambda operation: runner.apply(operation=operation, by=by), progress)
+    return operations
 
 
 def undo_plan(
@@ -64,29 +126,53 @@ def undo_plan(
     return _each(ordered, lambda operation: runner.undo(operation=operation, by=by), progress)
 
 
-def apply_unattended(
-    *, plan: Plan, by: str = "schedule", override_by: str = "", override_reason: str = ""
-) -> list[Result]:
-    """Apply a plan's automatic items without a person, where the policy says so and the trial is over (R94, R116).
+def apply_unattended(*, plan: Plan, by: str = "schedule", override_by: str = "", override_reason: str = "") -> Applied:
+    """Apply a plan's automatic items without a person, where the policy says so, the trial is over, and recall is
+    measured and has not fallen (R94, R112, R116).
 
-    A named person may override the trial, with a reason; that is an event. Raises NotUnattended and, over the blast
-    radius, TooWide: unattended application never goes past the cap, whoever overrides.
+    A named person may override the last three, with a reason; that is an event. Raises NotUnattended and, over the
+    blast radius, TooWide: unattended application never goes past the cap, whoever overrides.
     """
-    for scope in Scope.objects.filter(operations__plan_items__plan=plan).distinct():
-        if not review.policy_of(scope.name).unattended:
-            raise NotUnattended(f"The policy of {scope.name} does not allow unattended application.")
-        missing = trial(scope=scope)
-        if missing and not (override_by and override_reason.strip()):
-            raise NotUnattended(f"{scope.name} is not ready for unattended application: {missing}.")
-        if missing:
-            detail = {"missing": missing, "reason": override_reason[:300]}
-            Event.objects.append(
-                scope_id=scope.pk, action="unattended_override", actor=override_by, subject=str(plan), detail=detail
-            )
+    scopes = _scopes(plan, None)
+    if forbidden := next((scope for scope in scopes if not review.policy_of(scope.name).unattended), None):
+        raise NotUnattended(f"The policy of {forbidden.name} does not allow unattended application.")
+    named = override_by if override_reason.strip() else ""
+    missing = {scope: trial(scope=scope) or probing.fallen(scope=scope) for scope in scopes}
+    _refuse(missing, unless=named)
     if wide := width(plan=plan):
         raise TooWide(wide)
+    before = probing.numbers(scopes=scopes, by=by, plan=plan, cause=ProbeRun.Cause.BEFORE)
+    unknown = {each.scope: f"recall: not measured, it {each.why_not}" for each in before if each.figures is None}
+    missing = {scope: "; ".join(filter(None, (what, unknown.get(scope.name)))) for scope, what in missing.items()}
+    _refuse(missing, unless=named)
+    for scope, what in missing.items():
+        if what:
+            detail = {"missing": what, "reason": override_reason[:300]}
+            Event.objects.append(
+                scope_id=scope.pk, action="unattended_override", actor=named, subject=str(plan), detail=detail
+            )
     automatic = [row for row in _appliable(plan) if row.approval == Approval.AUTO and row.status == State.PLANNED]
-    return _each(automatic, lambda operation: runner.apply(operation=operation, by=by), None)
+    return _after(
+        before, scopes, plan, by, lambda: _each(automatic, lambda one: runner.apply(operation=one, by=by), None)
+    )
+
+
+def _refuse(missing: Mapping[Scope, str], *, unless: str) -> None:
+    """Raises NotUnattended where a scope lacks something and no named person answers for it."""
+    for scope, what in missing.items():
+        if what and not unless:
+            raise NotUnattended(f"{scope.name} is not ready for unattended application: {what}.")
+
+
+def skip_reasons(*, plan: Plan, scopes: Collection[Scope] | QuerySet[Scope] | None = None) -> list[str]:
+    """Why rules skipped items of a plan, each with how often, the most frequent first (R117). One query."""
+    skipped = Operation.objects.filter(plan_items__plan=plan, status=State.SKIPPED)
+    if scopes is not None:
+        skipped = skipped.filter(scope__in=scopes)
+    counts = Counter(skipped.values_list("skipped_reason", flat=True)).most_common()
+    lines = [f"{number} skipped: {visible(reason)}" for reason, number in counts[:_REASONS]]
+    more = sum(number for _, number in counts[_REASONS:])
+    return [*lines, f"{more} more skipped (`manage.py consolidate plan --explain` lists them)"] if more else lines
 
 
 def trial(*, scope: Scope) -> str:

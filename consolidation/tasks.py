@@ -197,13 +197,20 @@ def _apply_plan(job: outbox.Job) -> str:
     if not by or User.objects.filter(username=by, is_active=False).exists():
         raise outbox.Hopeless("the person who asked may not apply plans any more")
     try:
-        results = rollout.apply_plan(plan=plan, by=by, confirmed=bool(job.payload.get("confirmed")))
+        applied = rollout.apply_measured(plan=plan, by=by, confirmed=bool(job.payload.get("confirmed")))
     except Refused as refusal:
         raise outbox.Hopeless(str(refusal)) from refusal
-    counts = Counter(result.outcome for result in results)
+    counts = Counter(result.outcome for result in applied.results)
+    _warn_of_a_fall(plan, applied)
     if counts[Outcome.FAILED]:
         raise Unfinished
     return ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items())) or outbox.ALREADY_DONE
+
+
+def _warn_of_a_fall(plan: Plan, applied: rollout.Applied) -> None:
+    """A worker has nobody in front of it: a fall of recall is logged, and refuses what would be applied unattended."""
+    for sentence in applied.impact.fell:
+        log.warning("%s: %s", plan, sentence)
 
 
 @shared_task(ignore_result=True)
@@ -211,7 +218,8 @@ def apply_unattended() -> str:
     """Apply the newest scheduled plan of every scope whose policy allows it. No schedule holds this until a person adds
     it.
 
-    The rollout refuses it for scopes still in their trial, over the blast radius, on hold or paused (R94, R116).
+    The rollout refuses it for scopes still in their trial, whose recall is not measured or has fallen, over the blast
+    radius, on hold or paused (R94, R112, R116).
     """
     plans = Plan.objects.filter(trigger=SCHEDULE).exclude(state=Plan.State.FAILED)
     counts: Counter[str] = Counter()
@@ -219,7 +227,9 @@ def apply_unattended() -> str:
         if not Policy.objects.effective(scope=plan.pattern).unattended:
             continue
         try:
-            counts.update(str(result.outcome) for result in rollout.apply_unattended(plan=plan))
+            applied = rollout.apply_unattended(plan=plan)
+            counts.update(str(result.outcome) for result in applied.results)
+            _warn_of_a_fall(plan, applied)
         except Refused:
             counts["plans refused"] += 1
     return ", ".join(f"{number} {what}" for what, number in sorted(counts.items())) or "no scope allows it"

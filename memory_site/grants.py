@@ -58,6 +58,9 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
     "consolidation_calibration": ("enabled_at", "enabled_by"),
     "consolidation_cardinality": ("withdrawn_at",),
     "consolidation_alias": ("removed_at",),
+    "consolidation_suite": (),
+    "consolidation_probe": (),
+    "consolidation_proberun": (),
 }
 NEVER_UPDATED = ("consolidation_consumption",)  # made by apply, deleted by undo
 # Written only by the database's own functions.

@@ -26,6 +26,10 @@ class Erasing(StrEnum):
     EPISODE = "emptied with a tombstone, the one change the update trigger of an episode allows; only a forget asks"
     INTAKE = "a trigger on the tombstone empties it for the observation, what it was compared with and its turns"
     CORE = "palimpsest_erase_core empties the core memory and each of its revisions; only a forget asks"
+    PROBE = (
+        "a trigger on the tombstone empties it where the probe names the record or one that was merged with it, and"
+        " where it names none once its scope holds no words any more"
+    )
     RESIDUE = "the row is deleted three days after it was first held, or at once"
 
 
@@ -72,6 +76,8 @@ MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
         "CoreMemory.value": Erasing.CORE,
         "CoreMemory.description": Erasing.CORE,
         "CoreRevision.value": Erasing.CORE,
+        "Probe.query": Erasing.PROBE,
+        "Probe.category": Erasing.PROBE,
         "Residue.text": Erasing.RESIDUE,
         "Residue.text_key": Erasing.RESIDUE,
     }
@@ -205,6 +211,15 @@ NOT_MEMORY_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "Operation.outcome": "ids, figures, the database's error code",
         "OperationSource.prior_status": _WORD,
         "PlanItem.opened_by": _WHO,
+        "Suite.name": "what a set of probes is called by whoever imported it",
+        "Suite.units": "ids and numbers",
+        "Suite.by": _WHO,
+        "Probe.expected": "ids",
+        "Probe.forbidden": "ids",
+        "Probe.outdated": "ids",
+        "ProbeRun.cause": _WORD,
+        "ProbeRun.figures": "figures",
+        "ProbeRun.by": _WHO,
         "Draft.kind": _WORD,
         "Draft.input_key": "a hash of ids",
         "Draft.answer": _WORD,

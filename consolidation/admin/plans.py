@@ -33,6 +33,7 @@ from consolidation.admin.reading import ShownExpired, rows_of, shown_digests, sh
 from consolidation.models import Operation, Plan
 from consolidation.operations import Kind, State
 from consolidation.operations import plan as plan_label
+from consolidation.probes import Impact, falling_lines, impact_lines
 from consolidation.runner import Outcome, Result
 from consolidation.tasks import APPLY_PLAN
 from observations import outbox
@@ -217,11 +218,13 @@ class PlanScreen(Screen):
             messages.success(request, f"A worker applies {total:,} operations now. Reload to see how far it is.")
             return self._back(plan.pk)
         try:
-            results = rollout.apply_plan(plan=plan, by=by, confirmed=confirmed)
+            applied = rollout.apply_measured(plan=plan, by=by, confirmed=confirmed)
         except review.Refused as refusal:
             messages.error(request, str(refusal))
             return self._back(plan.pk)
-        return self._answered(request, plan, results, title=f"{plan} applied")
+        return self._answered(
+            request, plan, applied.results, title=f"{plan} applied", impact=applied.impact if total else None
+        )
 
     def undo_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
         """Undo what the plan applied, the last first; a result per item."""
@@ -242,7 +245,9 @@ class PlanScreen(Screen):
         results = rollout.undo_plan(plan=plan, by=signed_in(request).get_username())
         return self._answered(request, plan, results, title=f"{plan} undone")
 
-    def _answered(self, request: HttpRequest, plan: Plan, results: list[Result], *, title: str) -> HttpResponse:
+    def _answered(
+        self, request: HttpRequest, plan: Plan, results: list[Result], *, title: str, impact: Impact | None = None
+    ) -> HttpResponse:
         ids = dict(Operation.objects.filter(plan_items__plan=plan).order_by("generation").values_list("op_id", "pk"))
         good = (Outcome.APPLIED, Outcome.UNDONE)
         answers = [
@@ -255,14 +260,19 @@ class PlanScreen(Screen):
             for result in results
             if result.outcome != Outcome.ALREADY
         ]
-        return self._answers(request, answers, plan, title)
+        return self._answers(request, answers, plan, title, impact=impact)
 
-    def _answers(self, request: HttpRequest, answers: list[Answer], plan: Plan, title: str) -> HttpResponse:
+    def _answers(
+        self, request: HttpRequest, answers: list[Answer], plan: Plan, title: str, *, impact: Impact | None = None
+    ) -> HttpResponse:
         context = {
             "title": title,
             "done": [answer for answer in answers if answer.done],
             "refused": [answer for answer in answers if not answer.done],
             "back": reverse(f"admin:{self.url_name('change')}", args=[plan.pk]),
+            "falling": falling_lines(impact) if impact else [],
+            "numbers": impact_lines(impact) if impact else [],
+            "skips": rollout.skip_reasons(plan=plan, scopes=Reach.of(request).scopes) if impact else [],
         }
         return self.render(request, "admin/consolidation/operation/answers.html", context)
 

@@ -6,11 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from consolidation import asking, planner
+from consolidation import asking, planner, rollout
 from consolidation.management.sources import source_documents, source_lines
 from consolidation.models import Operation, Plan
 from consolidation.operations import Approval, Kind, State, ep, obs, visible
+from consolidation.probes import Impact, falling_lines, impact_json, impact_lines
 from consolidation.rendering import render
+from consolidation.rollout import Applied
 from consolidation.runner import Outcome, Result, UndoPreview
 from observations import ingest
 from observations.models import Episode, Event, Scope
@@ -60,14 +62,14 @@ def failed_scopes(plan: Plan) -> list[dict[str, str]]:
     return [failure for failure in plan.failures if failure.get("failed", True)]
 
 
-def plan_document(plan: Plan | None, *, scopes: Sequence[Scope], results: Sequence[Result] | None) -> Document:
+def plan_document(plan: Plan | None, *, scopes: Sequence[Scope], applied: Applied | None) -> Document:
     """A plan as JSON, with what became of it when it was applied at once."""
     if plan is None:
         return {"id": None, "counts": {}, "operations": []}
     document: Document = dict(planner.plan_json(plan))
     document["without_vector"] = ingest.missing_vectors(scopes=scopes).observations
-    if results is not None:
-        document["applied"] = results_document(results, plan=plan)
+    if applied is not None:
+        document["applied"] = results_document(applied.results, plan=plan, impact=applied.impact)
     return document
 
 
@@ -75,7 +77,11 @@ def plan_document(plan: Plan | None, *, scopes: Sequence[Scope], results: Sequen
 
 
 def results_document(
-    results: Sequence[Result], *, plan: Plan | None = None, scopes: Sequence[Scope] | None = None
+    results: Sequence[Result],
+    *,
+    plan: Plan | None = None,
+    scopes: Sequence[Scope] | None = None,
+    impact: Impact | None = None,
 ) -> Document:
     """What became of each operation; `skipped` are those that had been done before (R99). `plan` adds what of it was
     left, in those scopes.
@@ -95,6 +101,8 @@ def results_document(
     }
     if plan is not None:
         document |= _left(plan, scopes)
+    if impact is not None:
+        document["impact"] = impact_json(impact)
     return document
 
 
@@ -114,9 +122,13 @@ def results_text(
     plan: Plan | None = None,
     scopes: Sequence[Scope] | None = None,
     undone: bool = False,
+    impact: Impact | None = None,
 ) -> str:
-    """A line per operation and a summary: planned, applied, skipped, and what was not done (R99, R117)."""
+    """A line per operation and a summary: planned, applied, skipped, and what was not done (R99, R117); then the
+    three numbers, but a fall of recall first (R115, R118).
+    """
     counts = Counter(result.outcome for result in results)
+    falling = falling_lines(impact) if impact else []
     lines = [
         f"{r.outcome.upper():<8}  {r.operation}  {visible(r.sentence.removeprefix(f'{r.operation} '))}" for r in results
     ]
@@ -133,7 +145,9 @@ def results_text(
     if plan is not None and not undone:
         left = _left(plan, scopes)
         summary.append(f"{left['waiting_for_a_person']} wait for a person, {left['skipped_by_rule']} skipped by rule")
-    return "\n".join([*lines, "", *summary] if lines else summary)
+        summary += [f"  {line}" for line in rollout.skip_reasons(plan=plan, scopes=scopes)]
+    summary += impact_lines(impact) if impact else []
+    return "\n".join([*falling, *lines, "", *summary] if lines else [*falling, *summary])
 
 
 def undo_text(preview: UndoPreview) -> str:

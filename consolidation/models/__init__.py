@@ -1,7 +1,8 @@
-"""Proposals, what people decided about them, and what was learnt from that."""
+"""Proposals, what people decided about them, what was learnt from that, and how reading is measured."""
 
 from consolidation.models.base import OPEN
 from consolidation.models.learnt import Alias, Cardinality, Verdict
+from consolidation.models.probing import Probe, ProbeRun, Suite
 from consolidation.models.proposals import (
     Consumption,
     Draft,
@@ -38,6 +39,9 @@ __all__ = [
     "Policy",
     "PolicyQuerySet",
     "PolicyRevision",
+    "Probe",
+    "ProbeRun",
+    "Suite",
     "Verdict",
     "chosen",
     "held",

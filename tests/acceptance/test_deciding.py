@@ -198,7 +198,7 @@ def test_unattended_application_is_off_refused_in_the_first_week_and_a_named_ove
     Policy.objects.create(pattern="*", body={"unattended": True})
     with pytest.raises(rollout.NotUnattended, match="less than 7 days old"):
         rollout.apply_unattended(plan=plan)
-    results = rollout.apply_unattended(plan=plan, override_by="ana", override_reason="moved from another store")
-    assert {result.outcome for result in results} == {Outcome.STALE}  # the policy changed since it was planned
+    applied = rollout.apply_unattended(plan=plan, override_by="ana", override_reason="moved from another store")
+    assert {result.outcome for result in applied.results} == {Outcome.STALE}  # the policy changed since it was planned
     event = Event.objects.get(action="unattended_override")
     assert (event.actor, event.detail["reason"]) == ("ana", "moved from another store")

@@ -29,6 +29,7 @@ from observations.embedding import HASHING
 from observations.llm import ModelFailed, Unreachable
 from observations.models import Episode, Observation, Scope, database_now
 from observations.records import StatedBy, Status, Turn
+from tests import probing
 from tests.acceptance import engine, world
 from tests.acceptance.boundaries import run_in_child
 from tests.acceptance.engine import offline as offline
@@ -251,7 +252,7 @@ def test_an_applier_that_forgets_to_look_is_stopped_by_the_database(
 def test_nothing_is_applied_unattended_before_a_week_of_plans_that_were_read(
     within: Scope, hours: int, ready: bool
 ) -> None:
-    """R94, R116: seven days, and one plan of which a person opened every item."""
+    """R94, R112, R116: seven days, one plan of which a person opened every item, and a suite that measures recall."""
     engine.alike(within)
     Policy.objects.create(pattern="*", body={"unattended": True})
     made = engine.plan(within)
@@ -261,7 +262,10 @@ def test_nothing_is_applied_unattended_before_a_week_of_plans_that_were_read(
             rollout.apply_unattended(plan=made)
     PlanItem.objects.update(opened_at=database_now(), opened_by="maya")
     if ready:
-        assert engine.counted(rollout.apply_unattended(plan=made)) == {"applied": 1}
+        with pytest.raises(rollout.NotUnattended, match="recall: not measured, it has no probe suite"):
+            rollout.apply_unattended(plan=made)
+        probing.suite(within)
+        assert engine.counted(rollout.apply_unattended(plan=made).results) == {"applied": 1}
     else:
         with pytest.raises(rollout.NotUnattended, match="less than 7 days old"):
             rollout.apply_unattended(plan=made)

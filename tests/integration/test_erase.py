@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 
 from consolidation import review, runner
-from consolidation.models import Operation, Policy
+from consolidation.models import Operation, Policy, Probe, Suite
 from consolidation.operations import Approval, Kind
 from observations import store
 from observations.models import (
@@ -182,6 +182,14 @@ def considered(within: Scope, row: Observation) -> None:
     )
 
 
+def probed(within: Scope, row: Observation) -> None:
+    """A question of a suite that expects the row."""
+    suite = Suite.objects.create(scope=within, name="everyday", by="ines")
+    Probe.objects.create(
+        scope=within, suite=suite, number=1, query=f"Where does the {CANARY} nest?", category=CANARY, expected=[row.pk]
+    )
+
+
 def erase(rows: Sequence[Observation], *, request: str = "forget:test") -> int:
     with transaction.atomic():
         ids = [row.pk for row in rows]
@@ -199,6 +207,7 @@ def test_after_an_erase_no_column_of_any_table_holds_the_words_or_their_hash() -
     rows += [keyed(within), promoted(within)]
     named(within, rows[0])
     considered(within, rows[0])
+    probed(within, rows[0])
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # as the commits between would
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")

@@ -19,6 +19,7 @@ from observations import outbox, store
 from observations.models import Embedding, Observation, Outbox, Scope, database_now
 from observations.records import Claim, Status, WrittenBy
 from observations.tasks import embed, sweep
+from tests import probing
 from tests.acceptance.acting import let_the_grace_pass
 from tests.building import observe, propose, scope
 from tests.conftest import superuser
@@ -325,6 +326,8 @@ def test_unattended_application_works_once_the_trial_is_over() -> None:
     with superuser() as admin:
         admin.execute("SET session_replication_role = replica")
         admin.execute("UPDATE consolidation_plan SET created_at = created_at - interval '8 days'")
+    assert tasks.apply_unattended() == "1 plans refused"  # R112: recall is not measured there
+    probing.suite(within)
     assert tasks.apply_unattended() == "1 applied"
     assert Operation.objects.get().applied_by == "schedule"
 

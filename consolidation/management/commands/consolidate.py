@@ -21,6 +21,8 @@ from consolidation.management.failing import Incomplete, OneSentence
 from consolidation.management.who import operating_user
 from consolidation.models import Operation, Plan
 from consolidation.operations import Prefix, number_of, visible
+from consolidation.probes import ADVICE, Impact
+from consolidation.rollout import Applied
 from consolidation.runner import Outcome, Result
 from observations.models import Observation, Scope, database_now
 
@@ -61,18 +63,19 @@ class Command(OneSentence):
     def _plan(self, options: dict[str, Any]) -> None:
         scopes = _scopes(options["scope"])
         plan = self._planned(scopes, options) if scopes else None
-        results = None
+        applied = None
         if plan is not None and options["apply"] and not options["json"]:
             self._say(printing.plan_text(plan, scopes=scopes, explain=options["explain"]))
         if plan is not None and options["apply"]:
-            results = self._applied_plan(plan, options, scopes)
+            applied = self._applied_plan(plan, options, scopes)
         if options["json"]:
-            self._json(printing.plan_document(plan, scopes=scopes, results=results))
+            self._json(printing.plan_document(plan, scopes=scopes, applied=applied))
         elif plan is None or not options["apply"]:
             self._say(printing.plan_text(plan, scopes=scopes, explain=options["explain"]))
         else:
-            self._say(printing.results_text(results or [], plan=plan))
-        _complain(results or [], plan=plan)
+            results = applied.results if applied else []
+            self._say(printing.results_text(results, plan=plan, impact=applied.impact if applied else None))
+        _complain(applied.results if applied else [], plan=plan, impact=applied.impact if applied else None)
 
     def _planned(self, scopes: Sequence[Scope], options: dict[str, Any]) -> Plan:
         pattern = options["scope"] or "*"
@@ -88,14 +91,14 @@ class Command(OneSentence):
         what, scopes = options["what"], _scopes(options["scope"])
         if what and what.startswith("op_"):
             operation = _operation(what, scopes)
-            plan, results = None, [runner.apply(operation=operation, by=options["by"])]
+            plan, applied = None, rollout.apply_one(operation=operation, by=options["by"])
         else:
             plan = _find_plan(what, options["scope"], scopes)
             act = self._applied_unattended if options["unattended"] else self._applied_plan
-            results = act(plan, options, scopes)
-        self._show_results(results, options, plan=plan, scopes=scopes)
+            applied = act(plan, options, scopes)
+        self._show_results(applied.results, options, plan=plan, scopes=scopes, impact=applied.impact)
 
-    def _applied_unattended(self, plan: Plan, options: dict[str, Any], scopes: Sequence[Scope]) -> list[Result]:
+    def _applied_unattended(self, plan: Plan, options: dict[str, Any], scopes: Sequence[Scope]) -> Applied:
         """As a schedule would; a reason is what makes --by a named person's override of the trial (R94, R116)."""
         if plan.items.exclude(scope__in=scopes).exists():
             raise review.Refused(
@@ -106,11 +109,11 @@ class Command(OneSentence):
             plan=plan, by=options["by"], override_by=options["by"] if reason else "", override_reason=reason
         )
 
-    def _applied_plan(self, plan: Plan, options: dict[str, Any], scopes: Sequence[Scope]) -> list[Result]:
+    def _applied_plan(self, plan: Plan, options: dict[str, Any], scopes: Sequence[Scope]) -> Applied:
         total = plan.items.filter(scope__in=scopes).count()
         with self._bar(total, "operations") as bar:
             try:
-                return rollout.apply_plan(
+                return rollout.apply_measured(
                     plan=plan,
                     by=options["by"],
                     confirmed=options["yes"],
@@ -143,12 +146,13 @@ class Command(OneSentence):
         plan: Plan | None = None,
         scopes: Sequence[Scope] = (),
         undone: bool = False,
+        impact: Impact | None = None,
     ) -> None:
         if options["json"]:
-            self._json(printing.results_document(results, plan=plan, scopes=scopes))
+            self._json(printing.results_document(results, plan=plan, scopes=scopes, impact=impact))
         else:
-            self._say(printing.results_text(results, plan=plan, scopes=scopes, undone=undone))
-        _complain(results)
+            self._say(printing.results_text(results, plan=plan, scopes=scopes, undone=undone, impact=impact))
+        _complain(results, impact=impact)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -432,8 +436,12 @@ def _source(operation: Operation, name: str) -> int:
     return named.pop()
 
 
-def _complain(results: Sequence[Result], *, plan: Plan | None = None) -> None:
-    """Exit with 1 when something of what was asked was not done; all of it has been printed by now."""
+def _complain(results: Sequence[Result], *, plan: Plan | None = None, impact: Impact | None = None) -> None:
+    """Exit with 1 when something of what was asked was not done, or recall fell (R112); all of it has been printed by
+    now.
+    """
+    if impact is not None and impact.fell:
+        raise Incomplete(f"{'; '.join(impact.fell)}. {ADVICE}", returncode=NOT_DONE)
     parts = []
     if plan is not None and (failed := printing.failures_line(plan)):
         parts.append(failed)
