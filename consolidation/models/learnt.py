@@ -14,8 +14,16 @@ WITH RECURSIVE judged AS (
     SELECT 1 FROM consolidation_operation o
     WHERE o.scope_id = v.scope_id AND o.op_id = v.operation AND o.kind = 'supersede'
     HAVING bool_or(o.status = 'undone') AND NOT bool_or(o.status IN ('applied', 'distinct')))
-), carries (claim, id) AS (
+), said (claim, id) AS (  -- also by what came back in the same words when the merge that made the row was undone
   SELECT low_id, low_id FROM judged UNION SELECT high_id, high_id FROM judged
+  UNION
+  SELECT w.claim, s.id FROM said w
+  JOIN observations_observation d ON d.scope_id = %(scope)s AND d.id = w.id
+  JOIN observations_lineage l ON l.scope_id = %(scope)s AND l.derived_id = d.id
+  JOIN observations_observation s ON s.scope_id = %(scope)s AND s.id = l.source_observation_id
+  WHERE d.derivation = 'merge' AND d.status = 'retracted' AND s.text_key = d.text_key AND s.text_key <> 0
+), carries (claim, id) AS (
+  SELECT claim, id FROM said
   UNION
   SELECT c.claim, m.id FROM carries c JOIN LATERAL (
     SELECT l.derived_id AS id FROM observations_lineage l
@@ -38,7 +46,8 @@ class VerdictQuerySet(models.QuerySet["Verdict"]):
         """The (low id, high id) pairs of a scope that are never proposed together again. One query.
 
         What a claim was merged into says the same, so the verdict holds for that row too, however often it was merged:
-        a third copy of one claim must not carry it over to the other. "All are true" that was undone counts no more.
+        a third copy of one claim must not carry it over to the other; and for what an undone merge gave back that is in
+        the same words. "All are true" that was undone counts no more.
         """
         with connection.cursor() as cursor:
             cursor.execute(_APART, {"scope": scope_id})

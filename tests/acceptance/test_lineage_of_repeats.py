@@ -171,6 +171,29 @@ def test_a_row_that_was_told_apart_stays_apart_from_what_the_other_was_merged_in
     assert (refused.pk, last.pk) in Verdict.objects.pairs(scope_id=within.pk)
 
 
+def test_a_row_that_was_told_apart_stays_apart_from_what_comes_back_when_the_merge_of_the_other_is_undone(
+    within: Scope,
+) -> None:
+    """No pair is proposed again after a decision: what was merged into the refused row says the same as it."""
+    said, [first] = sessions(within, 1)
+    refused = say(within)
+    undo(merged(derived_of(first), refused))
+    assert undo(first).outcome is Outcome.UNDONE
+    assert {(row.pk, refused.pk) for row in said} <= Verdict.objects.pairs(scope_id=within.pk)
+    assert engine.items(engine.plan(within), Kind.MERGE) == []
+
+
+def test_what_says_it_in_other_words_is_asked_about_by_itself_then(within: Scope) -> None:
+    """The control: nobody judged those words beside the refused row."""
+    kept, other, refused = say(within), say(within, OTHER), say(within)
+    first = merged(kept, other)
+    undo(merged(derived_of(first), refused))
+    undo(first)
+    told = Verdict.objects.pairs(scope_id=within.pk)
+    assert (kept.pk, refused.pk) in told
+    assert (other.pk, refused.pk) not in told
+
+
 def test_what_was_in_use_before_it_was_said_again_is_in_use(within: Scope) -> None:
     """R62: a row does not fade because a repeat of it was merged in."""
     _, [first] = sessions(within, 1)
