@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
@@ -301,6 +301,6 @@ def test_a_body_that_never_ends_is_waited_for_only_so_long() -> None:
             self.seconds = seconds
 
     asking, listening = program(), Socket()
-    asking.client.defaults["gunicorn.socket"] = listening
+    cast("dict[str, object]", asking.client.defaults)["gunicorn.socket"] = listening
     remember(asking)
     assert listening.seconds == bearer.STALL_SECONDS
