@@ -10,6 +10,7 @@ import functools
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import psycopg
 import pytest
 from django.conf import settings
@@ -19,6 +20,10 @@ from psycopg.conninfo import make_conninfo
 
 from memory_site.database_url import django_database
 from tests.offline import no_other_machine as no_other_machine
+
+# On a busy machine an example takes longer than hypothesis waits; what has to be fast is measured where that is tested.
+hypothesis.settings.register_profile("without deadline", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("without deadline")
 
 
 @pytest.fixture(scope="session")
