@@ -6,6 +6,7 @@ of a demo opens anything. No model is asked: the turns of the one scope that is 
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from django.db import transaction
@@ -83,7 +84,7 @@ def _core_memory(agent: Caller) -> None:
     within = {"scope": READ_IN, "label": "open"}
     _call(bela, "core_create", **within, value="\n".join(_OPEN), description="what is open this week", limit=600)
     _call(agent, "core_append", **within, text="Calder Foods: single mode until the month-end close (Priya)")
-    _call(agent, "core_replace", **within, old="still says eight", new="says six again, not eight")
+    _call(agent, "core_replace", **within, old="still says eight attempts", new="says six attempts again")
     _call(bela, "core_replace", **within, old=" (Kofi)\nKafka", new=" (Kofi, done)\nKafka")
     home = {"scope": PRIVATE, "label": "household"}
     told = "Maya, Sam and Zadie live in Totterdown with Biscuit, the dog. No walnuts and no pecans in the house."
@@ -126,6 +127,12 @@ def _row(scope: Scope, external_id: str) -> int | None:
 
 
 def _asked_now(scope: Scope, task: str) -> None:
-    """What a worker does with a request, at once: the demo is whole when it is loaded."""
-    for row in Outbox.objects.filter(scope=scope, task=task, done_at=None):
-        outbox.perform(task=task, scope_id=scope.pk, key=row.key, payload=row.payload)
+    """What a worker does with a request, at once and without its line in the log: the demo is whole once loaded."""
+    log = logging.getLogger(outbox.__name__)
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        for row in Outbox.objects.filter(scope=scope, task=task, done_at=None):
+            outbox.perform(task=task, scope_id=scope.pk, key=row.key, payload=row.payload)
+    finally:
+        log.setLevel(level)

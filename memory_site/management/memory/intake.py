@@ -12,7 +12,7 @@ from consolidation.operations import visible
 from memory_site.management.memory.bars import bar
 from memory_site.management.memory.calling import Options, make, tell
 from memory_site.management.memory.errors import Error, Partly, scope_named
-from observations import ingest
+from observations import ingest, spending
 from observations.calls import schemas
 from observations.ingest import Ran, RunReport
 
@@ -71,6 +71,8 @@ def _standing(scope: str, state: schemas.Intake) -> list[str]:
     read = f"turns are read when {state.every} wait" if state.enabled else "turns are not read"
     kept = "kept" if state.residue else "not kept"
     lines = [f"{visible(scope)}: {read}; {state.waiting:,} wait; residue is {kept}"]
+    if state.enabled and not spending.configured():
+        lines.append("  no model is configured: they wait until there is one (set ANTHROPIC_API_KEY)")
     if state.stuck:
         lines.append(f"  {state.stuck:,} turns were asked about as often as they may be; the admin shows the answers")
     if run := state.last_run:
