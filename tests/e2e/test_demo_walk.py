@@ -58,7 +58,7 @@ class Walker:
 
 
 def test_every_step_of_the_readmes_walk_is_as_it_says(chromium: Browser, watch: Watch, live_server: LiveServer) -> None:
-    """Seven steps, three people, no complaint of the browser."""
+    """Nine steps, three people, no complaint of the browser."""
     with override_settings(ANTHROPIC_API_KEY=""):
         loaded = load(say=lambda _: None)
         words = dict(re.findall(r"^  (\w+) +(\S+) ", loaded.logins, re.M))
@@ -71,6 +71,8 @@ def test_every_step_of_the_readmes_walk_is_as_it_says(chromium: Browser, watch: 
         archived_remarks_come_back(olga)
         the_steward_answers_four_questions_and_decides_nothing(dora)
         an_observation_shows_its_versions_and_its_strength(dora)
+        what_an_agent_wrote_is_under_writing(dora)
+        what_was_asked_for_stands_in_no_plan_and_waits(ana)
 
 
 def what_was_not_planned_stands_above_the_items(ana: Walker) -> None:
@@ -147,3 +149,25 @@ def an_observation_shows_its_versions_and_its_strength(dora: Walker) -> None:
     expect(page.locator(".chain > li")).to_have_count(4)
     expect(page.locator(".lineage")).to_contain_text("merge")
     expect(page.locator("main")).to_contain_text("Strength today")
+
+
+def what_an_agent_wrote_is_under_writing(dora: Walker) -> None:
+    token = dora.at("Tokens").get_by_role("row", name=re.compile("pilot"))
+    expect(token).to_contain_text("revoked")
+    expect(token.get_by_role("link", name="Revoke")).to_have_count(0)
+    main = dora.at("Intake").locator("main")
+    expect(main).to_contain_text("No model is configured")
+    expect(main.get_by_role("row", name=re.compile("every 5 turns"))).to_have_count(1)
+    expect(main.get_by_role("row", name="team/relay-platform")).to_contain_text("6")
+    expect(dora.at("Residue").get_by_role("row", name=re.compile("delivery report"))).to_contain_text("token:")
+    page = dora.at("Core memory")
+    page.get_by_role("link", name="open", exact=True).click()
+    expect(page.locator("main")).to_contain_text("Undo revision 4")
+    expect(page.locator("main").get_by_text(re.compile("token:")).first).to_be_visible()
+
+
+def what_was_asked_for_stands_in_no_plan_and_waits(ana: Walker) -> None:
+    page = ana.item("Needs a person", Kind.FORGET, "Otis")
+    expect(page.locator("main")).to_contain_text("via merge")
+    page = ana.item("Needs a person", Kind.ARCHIVE, "public docs")
+    expect(page.locator("main")).to_contain_text("nothing changes until somebody decides")
