@@ -87,9 +87,13 @@ class Client:
         """The memory block for a prompt; "" when nothing is relevant, and on any failure."""
         return str(self._read("/prompt", {"about": about, "session": session, "k": k}).get("text", ""))
 
-    def search(self, query: str, *, k: int = 5) -> list[Json]:
-        """Rows for a query, best first: `id`, `text`, `trust`, `why`, `score`. [] on any failure."""
-        return list(self._read("/search", {"query": query, "k": k}).get("hits", []))
+    def search(self, query: str, *, k: int = 5, **narrowed: str | bool | None) -> list[Json]:
+        """Rows for a query, best first: `id`, `text`, `trust`, `why`, `score`, `status`. [] on any failure.
+
+        `narrowed` is `subject`, `kind`, `stated_by`, `said_from`, `said_before`, `as_of` (times as in ISO 8601, with
+        their zone) and `include_history`; what is None narrows nothing.
+        """
+        return list(self._read("/search", {"query": query, "k": k, **narrowed}).get("hits", []))
 
     def known(self, query: str) -> list[Json]:
         """The two nearest rows: whether something is known already. [] on any failure."""

@@ -53,7 +53,7 @@ class Section(StrEnum):
 
 CLEAN: Final[Mapping[Section, Clean]] = {
     Section.CORE: Clean.ON_WRITE,
-    Section.OBSERVATIONS: Clean.ON_READ,
+    Section.OBSERVATIONS: Clean.ON_WRITE,  # and `selecting` looks again, at what came in past the reconciler
     Section.RESIDUE: Clean.ON_READ,
     Section.VERBATIM: Clean.ON_WRITE,
 }
@@ -171,15 +171,15 @@ def observation_lines(
     *, scope: Scope, hits: Sequence[Hit], k: int = CALL_SITES["context"], now: datetime | None = None
 ) -> list[Line]:
     """At most k lines, one per claim that is current and relevant: its label, then its words (R18). What is outdated
-    comes last and says so (R5, R6). Four queries, or none.
+    comes last and says so (R5, R6). Five queries and one per old row that nobody compared, or none.
 
     `now` is the moment that periods and ages are told from, by default the database's clock.
     """
     if not any(hit.relevant for hit in hits):
         return []
     now = now or database_now()
-    rows = _with_rivals(scope, [hit.id for hit in hits])
-    relevant = {hit.id for hit in hits if hit.relevant}
+    relevant = [hit.id for hit in hits if hit.relevant]
+    rows = _with_rivals(scope, [hit.id for hit in hits], shown=relevant[:k], now=now)
     picked = selecting.chosen([_candidate(row, row.pk in relevant) for row in rows.values()], now=now)[:k]
     cited = Evidence.objects.filter(scope=scope, observation__in=[each.id for each in picked])
     roots = dict(cited.values_list("observation_id").annotate(Count("root_source", distinct=True)))
@@ -189,15 +189,18 @@ def observation_lines(
     ]
 
 
-def _with_rivals(scope: Scope, ids: Sequence[int]) -> dict[int, Observation]:
-    """The rows that are still current, in their order, then the newest of those beside them that hold another value of
-    the same key, found or not: one of them may be the one that counts.
+def _with_rivals(scope: Scope, ids: Sequence[int], *, shown: Sequence[int], now: datetime) -> dict[int, Observation]:
+    """The rows that are still current, in their order, then rows beside them, found or not, one of which may be what
+    counts: the newest other values of their keys, and what shares its words with old rows that nobody compared.
     """
     current = Observation.objects.active().in_scope(scope)
     found = current.in_bulk(ids)
+    doubts = {selecting.doubtful(_candidate(found[pk], True), now=now) for pk in shown if pk in found} - {""}
+    beside = {pk for words in doubts for pk in retrieval.sharing(scope=scope, words=words)}
     keys = {row.sp_key for row in found.values()} - {0}
     rivals = current.filter(sp_key__in=keys).exclude(pk__in=ids).order_by("-created_at")[:MOST_RIVALS]
-    return {pk: found[pk] for pk in ids if pk in found} | {row.pk: row for row in rivals}
+    others = [*rivals, *current.filter(pk__in=beside.difference(ids)).order_by("-created_at")]
+    return {pk: found[pk] for pk in ids if pk in found} | {row.pk: row for row in others}
 
 
 def _candidate(row: Observation, relevant: bool) -> Candidate:

@@ -41,6 +41,7 @@ _MOST: Final = 1_000  # rows of one answer
 # Rows that a claim is compared with, or that are counted, reach nobody: such a read is no use, and never makes a source
 # prunable (R51, I13).
 _COMPARING: Final = frozenset({"is_known", "nearest", "probe"})
+_SHARING: Final = 20  # rows beside which a row is seen
 _SPARE: Final = 10  # further rows read, in case one leaves the reads meanwhile
 _POOL: Final = 4  # each way of searching hands in this many times k rows to be ranked together
 _WORDY: Final = 1_000  # rows whose share of words is known: one cut off counts as if it held none of them
@@ -218,6 +219,13 @@ def nearest(
     asked = _Asked(str(vector.tolist()), profile) if vector is not None else None
     k = CALL_SITES["nearest"]
     return tuple(hit for hit in _read(scope, query, asked, k + _SPARE, 0.0) if hit.trust is Trust.MEDIUM)[:k]
+
+
+def sharing(*, scope: Scope, words: str) -> list[int]:
+    """The active rows of a scope that share most with some words, the rarest counting most. Raises django.db.Error. One
+    query.
+    """
+    return list(_by_words(scope, words, _SHARING, fades=0.0).shares)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,8 +175,18 @@ class _Words(NamedTuple):
 def _words(text: str) -> _Words:
     words = tokens(text)
     unfinished, finished = not _UNFINISHED.isdisjoint(words), not _FINISHED.isdisjoint(words)
-    about = frozenset(_stem(word) for word in words if word not in _GRAMMAR | _UNFINISHED | _FINISHED)
+    about = frozenset(_stem(word) for word in _matter(text))
     return _Words(about, unfinished and not finished, finished and not unfinished)
+
+
+def _matter(text: str) -> list[str]:
+    return [word for word in tokens(text) if word not in _GRAMMAR | _UNFINISHED | _FINISHED]
+
+
+def doubtful(row: Candidate, *, now: datetime) -> str:
+    """The words under which news that overtakes a row would be found; "" for a row that nothing can overtake."""
+    alone = not row.compared and row.fades and now - row.said_at >= APART
+    return " ".join(_matter(row.text)) if alone else ""
 
 
 _ENDINGS: Final = ("'s", "ings", "ing", "ed", "es", "s")

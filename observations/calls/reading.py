@@ -61,9 +61,18 @@ def list_observations(*, caller: Caller, asked: schemas.ListObservations) -> sch
 
 
 def search(*, caller: Caller, asked: schemas.Search) -> schemas.Found:
-    """Current rows by meaning and by words, best first."""
+    """Current rows by meaning and by words, best first; `as_of` and `include_history` ask for the past by name."""
     check(caller=caller, right=Right.READ, scope=asked.scope)
-    return _found(asked.scope, asked.query, asked.k, "search")
+    narrowed = retrieval.Narrowed(
+        subject=asked.subject,
+        kind=asked.kind,
+        stated_by=asked.stated_by,
+        said_from=asked.said_from,
+        said_before=asked.said_before,
+        as_of=asked.as_of,
+        include_history=asked.include_history,
+    )
+    return _found(asked.scope, asked.query, asked.k, "search", narrowed)
 
 
 def known(*, caller: Caller, asked: schemas.Known) -> schemas.Found:
@@ -72,7 +81,9 @@ def known(*, caller: Caller, asked: schemas.Known) -> schemas.Found:
     return _found(asked.scope, asked.query, retrieval.CALL_SITES["is_known"], "is_known")
 
 
-def _found(name: str, query: str, k: int, call_site: str) -> schemas.Found:
+def _found(
+    name: str, query: str, k: int, call_site: str, narrowed: retrieval.Narrowed = retrieval.EVERYTHING
+) -> schemas.Found:
     try:
         scope = find_scope(name)
     except (DatabaseError, InterfaceError) as error:
@@ -80,7 +91,7 @@ def _found(name: str, query: str, k: int, call_site: str) -> schemas.Found:
         return schemas.Found(hits=[], complete=False)
     if scope is None:
         return schemas.Found(hits=[], complete=True)
-    answer = retrieval.search(scope=scope, query=query, k=k, call_site=call_site)
+    answer = retrieval.search(scope=scope, query=query, k=k, call_site=call_site, narrowed=narrowed)
     hits = [
         schemas.HitOut(
             id=hit.id,
@@ -89,6 +100,7 @@ def _found(name: str, query: str, k: int, call_site: str) -> schemas.Found:
             why=str(hit.why),
             score=hit.score,
             external_id=hit.external_id,
+            status=hit.status,
         )
         for hit in answer.hits
     ]

@@ -22,6 +22,7 @@ from observations.calls.shapes import (
     Label,
     Moment,
     Name,
+    Narrowing,
     ObjectWords,
     ObservationId,
     ScopeName,
@@ -281,8 +282,8 @@ class History(Shape):
     links: list[Link]
 
 
-class Search(_InScope):
-    """Find rows by meaning and by words."""
+class Search(_InScope, Narrowing):
+    """Find rows by meaning and by words: current ones, unless the past is asked for by name."""
 
     query: Annotated[str, Words(MOST_TEXT)]
     k: Annotated[int, Field(ge=1, le=50)] = 5
@@ -303,6 +304,7 @@ class HitOut(Shape):
     why: str
     score: float
     external_id: str = ""
+    status: Status = Status.ACTIVE  # now; also of a row that was asked for as of another time
 
 
 class Found(Shape):

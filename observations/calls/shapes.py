@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,7 @@ from pydantic import (
     PlainSerializer,
     ValidationError,
     ValidatorFunctionWrapHandler,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -176,3 +177,23 @@ class ClaimIn(Shape):
     valid_to: Moment | None = Field(default=None, description="Until when it was true.")
     evidence: Annotated[list[EvidenceIn], Field(max_length=20)] = []
     external_id: Name = Field(default="", description="Your own id; the same id and text is the same row.")
+
+
+class Narrowing(Shape):
+    """Which rows a search is narrowed to. What is null or empty narrows nothing, and every filter has to fit: a row
+    without a subject fits no subject.
+    """
+
+    subject: KeyWords = Field(default="", description="Only what is about this subject, such as Ana.")
+    kind: MemoryKind | None = Field(default=None, description="Only claims of this kind.")
+    stated_by: StatedBy | None = Field(default=None, description="Only the word of this origin.")
+    said_from: Moment | None = Field(default=None, description="Only what was first said then or later.")
+    said_before: Moment | None = Field(default=None, description="Only what was first said earlier.")
+    as_of: Moment | None = Field(default=None, description="What was believed then, instead of what is current.")
+    include_history: bool = Field(default=False, description="Also what was replaced or archived.")
+
+    @model_validator(mode="after")
+    def _one_past(self) -> Self:
+        if self.as_of is not None and self.include_history:
+            raise PydanticCustomError("past", "Give as_of or include_history, not both.")
+        return self

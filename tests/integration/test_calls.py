@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from observations import calls, ingest, store
 from observations.calls import CALLS, Caller, CallRefused, Code, Right, schemas
 from observations.ingest import background
-from observations.models import CoreMemory, Event, Observation, Outbox, Scope
+from observations.models import CoreMemory, Event, Observation, Outbox, Scope, database_now
 from observations.records import Action, StatedBy, Status
 from tests.building import observe, scope, tell
 
@@ -363,6 +363,27 @@ def test_r23_known_hands_out_two_rows_and_search_as_many_as_are_asked_for() -> N
         observe(f"The relay in rack {number} is new", within=within)
     assert len(call("known").hits) == 2
     assert len(call("search", k=4).hits) == 4
+
+
+def test_r14_the_past_is_found_where_it_is_asked_for_by_name() -> None:
+    """R13, R14: `include_history` and `as_of` in a search, and nowhere unasked; a hit says how it stands now."""
+    old = observe("The relay sits in rack 4", within=scope())
+    then = database_now().isoformat()
+    call("correct", id=old.pk, text="The relay sits in rack 7")
+    found = {hit.text: hit.status for hit in call("search", include_history=True).hits}
+    assert found == {old.text: Status.SUPERSEDED, "The relay sits in rack 7": Status.ACTIVE}
+    assert [hit.text for hit in call("search", as_of=then).hits] == [old.text]
+    assert [hit.text for hit in call("search").hits] == ["The relay sits in rack 7"]
+
+
+def test_a_search_is_narrowed_by_what_is_given_and_by_nothing_that_is_null() -> None:
+    observe("The relay of Ana", within=scope(), key=("Ana", "has", "relay"), stated_by=StatedBy.USER)
+    observe("The relay of Bo", within=scope(), key=("Bo", "has", "relay"))
+    nulls: dict[str, Any] = dict.fromkeys(("kind", "stated_by", "said_from", "said_before", "as_of"))
+    assert len(call("search", subject="", **nulls).hits) == 2
+    assert [hit.text for hit in call("search", subject="ana").hits] == ["The relay of Ana"]
+    assert [hit.text for hit in call("search", stated_by="agent").hits] == ["The relay of Bo"]
+    assert call("search", said_from=database_now().isoformat()).hits == []
 
 
 def test_core_memory_is_listed_read_and_its_revisions_paged() -> None:

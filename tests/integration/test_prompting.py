@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
@@ -134,7 +135,7 @@ def test_what_is_not_current_is_in_no_prompt() -> None:
     assert "held back" not in got.text
 
 
-def imported(within: Scope, *lines: dict[str, object]) -> None:
+def imported(within: Scope, *lines: Mapping[str, object]) -> None:
     """Lines of a file, embedded, compared with nothing."""
     ingest.import_lines([json.dumps(line) for line in lines], scope=within.name)
     embed(list(Observation.objects.filter(scope=within).values_list("pk", flat=True)), within=within)
@@ -158,6 +159,26 @@ def test_imported_old_news_never_reads_as_current_beside_what_became_of_it(about
         "- [trust: medium (no source, 3h ago)] The relay fix shipped",
         "- [trust: medium (no source, 4mo ago), outdated] Waiting on the relay fix",
     ]
+
+
+def test_what_became_of_old_news_is_looked_for_where_the_query_does_not_find_it() -> None:
+    """R2 among fifty other things that are waited for: the news is far from the question, and counts all the same."""
+    within = scope()
+    others = [
+        {"id": f"w{n}", "text": f"Waiting on the answer of office {n}", "created_at": ago(days=110)} for n in range(50)
+    ]
+    imported(
+        within,
+        {"id": "old", "text": "Waiting on the relay fix", "created_at": ago(days=120)},
+        {"id": "new", "text": "The relay fix shipped", "created_at": ago(hours=3)},
+        *others,
+    )
+    lines = ask(within, "What are we waiting on?", k=60).text.splitlines()
+    assert [line for line in lines if "relay fix" in line] == [
+        "- [trust: medium (no source, 3h ago)] The relay fix shipped",
+        "- [trust: medium (no source, 4mo ago), outdated] Waiting on the relay fix",
+    ]
+    assert all("relay fix" not in line or "outdated" in line or "shipped" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -214,10 +235,11 @@ def test_periods_are_told_from_the_moment_that_is_given() -> None:
 
 
 def test_a_prompt_costs_the_same_few_queries_however_much_there_is() -> None:
-    within, counts = scope(), []
+    """Where nothing is old; each old row that is shown, and that nobody compared, costs one more."""
+    within, counts, now = scope(), [], datetime.now(UTC)
     for size in (5, 60):
         for n in range(size):
-            observe(f"Relay note {size} {n}", within=within, key=("relay", f"note {size} {n}", str(n)))
+            observe(f"Relay note {size} {n}", within=within, key=("relay", f"note {size} {n}", str(n)), created_at=now)
         with CaptureQueriesContext(connection) as queries:
             ask(within, "relay note", session="s1")
         counts.append(len([q for q in queries if "SAVEPOINT" not in q["sql"]]))

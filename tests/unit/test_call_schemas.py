@@ -88,3 +88,13 @@ def test_every_call_has_shapes_that_can_be_published_and_says_what_it_does(name:
     assert takes["additionalProperties"] is False
     assert call.gives.model_json_schema(mode="serialization")["type"] == "object"
     assert call.says.endswith((".", "?", "dead."))
+
+
+def test_a_search_asks_for_one_past_and_for_known_words_only() -> None:
+    """A misspelt or half-understood filter would be a silent loss."""
+    moment = "2024-05-01T00:00:00Z"
+    for wrong in ({"as_of": moment, "include_history": True}, {"as_of": "2024"}, {"kind": "mood"}, {"asof": moment}):
+        with pytest.raises(ValidationError):
+            schemas.Search.model_validate({**SCOPE, "query": "tea", **wrong})
+    asked = schemas.Search.model_validate({**SCOPE, "query": "tea", "as_of": moment, "kind": None})
+    assert (asked.as_of is not None, asked.kind, asked.include_history) == (True, None, False)

@@ -95,6 +95,7 @@ def of(url: str, **more: Any) -> Client:
 READS: list[tuple[Callable[[Client], object], object]] = [
     (lambda c: c.prompt(about="tea"), ""),
     (lambda c: c.search("tea"), []),
+    (lambda c: c.search("tea", subject="Ana", include_history=True), []),
     (lambda c: c.known("tea"), []),
     (lambda c: c.core("persona"), ""),
     (lambda c: c.observations(), ([], "")),
