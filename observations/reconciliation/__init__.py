@@ -1,6 +1,7 @@
 """RECONCILE: new claims beside what is stored already, and what becomes of each (R126, R127). Plain Python."""
 
 from observations.reconciliation.asking import (
+    EARLIER,
     LONGEST_TEXT,
     MAX_PROPOSALS,
     NEAREST,
@@ -14,6 +15,7 @@ from observations.reconciliation.reading import Decision, Reconciled, Refusal, V
 from observations.reconciliation.superseding import Rests, Waits, why_it_waits
 
 __all__ = [
+    "EARLIER",
     "LONGEST_TEXT",
     "MAX_PROPOSALS",
     "NEAREST",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from observations.llm import Reply, Unusable
 from observations.reconciliation import (
+    EARLIER,
     MAX_PROPOSALS,
     NEAREST,
     PURPOSE,
@@ -89,10 +90,10 @@ def test_a_question_has_one_claim_at_least_and_a_most(count: int) -> None:
         request(proposals=[proposal("A claim")] * count, scope_id=5)
 
 
-def test_a_claim_is_compared_with_three_texts_at_most() -> None:
+def test_a_claim_is_compared_with_three_stored_texts_and_two_earlier_claims_at_most() -> None:
     """R21, R126."""
-    with pytest.raises(ValueError, match="3 texts"):
-        request(proposals=[proposal("A claim", *(near(n) for n in range(NEAREST + 1)))], scope_id=5)
+    with pytest.raises(ValueError, match="3 stored texts and 2 earlier"):
+        request(proposals=[proposal("A claim", *(near(n) for n in range(NEAREST + EARLIER + 1)))], scope_id=5)
 
 
 # --- the decisions ---------------------------------------------------------------------------------------------------

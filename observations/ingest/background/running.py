@@ -248,7 +248,9 @@ class _Run:
         self, turns: Sequence[EpisodeRecord], extracted: Extracted, completer: Completer, embedder: Embedder
     ) -> Batch:
         """What some turns came to: the second question of the batch, where there is anything to compare."""
-        weighing = weigh(scope=self.scope, claims=extracted.claims, completer=completer, embedder=embedder)
+        order = {turn.id: place for place, turn in enumerate(turns)}  # an answer has its own
+        claims = sorted(extracted.claims, key=lambda claim: order[claim.episode])
+        weighing = weigh(scope=self.scope, claims=claims, completer=completer, embedder=embedder)
         if weighing.failed is not None:
             self.not_compared = f"Some claims were stored without being compared. {weighing.failed}"
         elif weighing.blind:

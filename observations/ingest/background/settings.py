@@ -136,8 +136,8 @@ def just_before(*, turn: EpisodeRecord, since: datetime, most: int) -> list[Epis
     What nobody asked to have read is not shown either, and a turn that spoilt an answer spoils no other.
     """
     with connection.cursor() as cursor:
-        asked = {"scope": turn.scope_id, "session": turn.session, "since": since, "most": most}
-        cursor.execute(_JUST_BEFORE, {**asked, "at": turn.happened_at, "seq": turn.seq, "id": turn.id})
+        whose: dict[str, Any] = {"scope": turn.scope_id, "session": turn.session, "since": since, "most": most}
+        cursor.execute(_JUST_BEFORE, {**whose, "at": turn.happened_at, "seq": turn.seq, "id": turn.id})
         ids = [pk for (pk,) in cursor.fetchall()]
     rows = Episode.objects.filter(scope=turn.scope_id, pk__in=ids).exclude(text=None)
     return [row.record() for row in rows.order_by("happened_at", "seq", "pk")] if ids else []

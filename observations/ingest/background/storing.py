@@ -23,7 +23,7 @@ from observations.extraction import Proposed, Quoted
 from observations.extraction import Refused as Disbelieved
 from observations.ingest.background.weighing import Bad, Weighed, known_row, known_texts, speaks_of, text_key
 from observations.models import Evidence, Extraction, IntakeItem, IntakeRun, Observation, Scope, UnusableAnswer
-from observations.reconciliation import Rests, Verdict, why_it_waits
+from observations.reconciliation import Decision, Rests, Verdict, why_it_waits
 from observations.records import Claim, EpisodeRecord, EvidenceRef, StatedBy, Status, WrittenBy
 from observations.store import Considered, Fate, Written
 
@@ -97,11 +97,30 @@ class _Act:
     counted: str  # the figure it counts under
     reason: str = ""
     target: int | None = None
+    earlier: _Act | None = None  # instead of a target: the claim of the same turns that it concerns
     settled: bool = False  # the new row was reconciled; else it is flagged for the planner
     supersedes: bool = False
     union: bool = False
     review: str = ""  # the outbox task that asks a person
     observation: int | None = None  # the row that holds the claim, once it is known
+    passed: bool = False  # a later claim of the same turns takes its place
+
+
+@dataclass(frozen=True, slots=True)
+class _On:
+    """What a decision is about: a stored row, or an earlier claim of the same turns, which is no row yet."""
+
+    stated_by: StatedBy
+    written_by: WrittenBy
+    rests: Sequence[Rests] = ()
+    related: bool = False  # it speaks of what the claim speaks of
+    target: int | None = None
+    earlier: _Act | None = None
+
+
+def _asks(weighed: Weighed, on: _On, task: str, reason: str) -> _Act:
+    """The claim is added beside what it concerns, and a person is asked."""
+    return _Act(weighed, IntakeItem.Verdict.REVIEW, "review", reason, on.target, on.earlier, review=task)
 
 
 @dataclass(slots=True)
@@ -116,11 +135,15 @@ class _Storing:
     rows: Mapping[int, Observation] = field(default_factory=dict)  # locked
     rests: Mapping[int, list[Rests]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)  # rows that this batch supersedes
+    acts: dict[int, _Act] = field(default_factory=dict)  # by the identity of what was weighed, in the turns' order
 
     def settle(self) -> Counter[str]:
         """Decide, write, and keep what became of each claim."""
         self.look()
-        acts = [self.act(each) for each in self.batch.weighed]
+        for each in self.batch.weighed:
+            if (act := self.act(each)) is not None:
+                self.acts[id(each)] = act
+        acts = list(self.acts.values())
         self.write(acts)
         self.keep(acts)
         figures = Counter(act.counted for act in acts)
@@ -135,76 +158,109 @@ class _Storing:
         keys = [text_key(each) for each in weighed]
         store.lock_texts(scope_id=self.scope.pk, text_keys=keys)
         self.stored = known_texts(scope=self.scope, text_keys=keys)
-        targets = {each.decision.target for each in weighed if each.decision and each.decision.target is not None}
+        decided = (each.decision.target for each in weighed if each.decision is not None)
+        targets = {target for target in decided if target is not None and target > 0}
         wanted = targets | {row.pk for row in self.stored}
         if wanted:
             self.rows = store.lock_rows(scope_id=self.scope.pk, ids=wanted)
         if targets:
             self.rests = _rests_of(self.scope, targets)
 
-    def act(self, weighed: Weighed) -> _Act:
-        """What is done for one claim; see Because and Waits for what is not."""
+    def act(self, weighed: Weighed) -> _Act | None:
+        """What is done for one claim, None when it is part of another; see Because and Waits for what is not done."""
         current = [row for row in self.stored if self.is_current(row.pk)]
         if (known := known_row(weighed, current)) is not None:
             return self.again(weighed, known)
         decision = weighed.decision
         if decision is None:
-            because = Because.NOT_COMPARED if weighed.near else Because.NO_VECTOR
+            unseen = Because.NO_VECTOR if weighed.blind else Because.MOVED
+            because = Because.NOT_COMPARED if weighed.near else unseen
             return _Act(weighed, IntakeItem.Verdict.ADD, "added", because)
         if decision.refusal is not None:
             return _Act(weighed, IntakeItem.Verdict.REFUSED, "added", f"added; {decision.refused}")
         if decision.target is None:
             return _Act(weighed, IntakeItem.Verdict.ADD, "added", settled=True)
-        if not self.is_current(decision.target, version=weighed.versions.get(decision.target)):
-            reason = f"{Because.MOVED} (obs_{decision.target})"
-            return _Act(weighed, IntakeItem.Verdict.ADD, "added", reason, target=decision.target)
-        return self.touch(weighed, decision.verdict, decision.target, replaces=decision.replaces)
+        on = self.concerned(weighed, decision.target)
+        if on is None:
+            stored = decision.target if decision.target > 0 else None
+            reason = f"{Because.MOVED} (obs_{stored})" if stored else Because.MOVED
+            return _Act(weighed, IntakeItem.Verdict.ADD, "added", reason, target=stored)
+        return self.touch(weighed, decision, on)
 
-    def touch(self, weighed: Weighed, verdict: Verdict, target: int, *, replaces: bool) -> _Act:
-        """What is done where a claim concerns a stored row that is as it was when the reconciler saw it."""
-        if verdict is Verdict.NOOP and self.is_raised(weighed, target):
-            return _Act(weighed, IntakeItem.Verdict.ADD, "added", Because.OWN_WORDS, target=target, settled=True)
-        if verdict is Verdict.NOOP:
-            return _Act(weighed, IntakeItem.Verdict.NOOP, "known", target=target, observation=target)
-        if verdict is Verdict.DELETE and not replaces:
-            review = _Act(weighed, IntakeItem.Verdict.REVIEW, "review", Because.RETIRE, target=target)
-            review.review = "review_retire"
-            return review
+    def concerned(self, weighed: Weighed, target: int) -> _On | None:
+        """The row or the earlier claim that a decision is about, if it is as it was when the reconciler saw it."""
+        if target < 0:
+            return self.earlier(weighed.earlier[target])
+        if not self.is_current(target, version=weighed.versions.get(target)):
+            return None
+        row = self.rows[target]
+        return _On(
+            stated_by=StatedBy(row.stated_by),
+            written_by=WrittenBy(row.written_by),
+            rests=self.rests.get(target, []),
+            related=speaks_of(weighed, row),
+            target=target,
+        )
+
+    def earlier(self, other: Weighed) -> _On | None:
+        """An earlier claim of the same turns, if it is going to be a row that nothing is asked about (R2)."""
+        act = self.acts.get(id(other))
+        if act is None or act.observation is not None or act.review or act.passed:
+            return None
+        rests = [Rests.on(self.batch.turns[each.episode]) for each in _quoted(other)]
+        return _On(other.claim.stated_by, WrittenBy.BACKGROUND, rests, related=True, earlier=act)
+
+    def touch(self, weighed: Weighed, decision: Decision, on: _On) -> _Act | None:
+        """What is done where a claim concerns a row or an earlier claim; None when it is part of the earlier one."""
+        if decision.verdict is Verdict.NOOP:
+            return self.known(weighed, on)
+        if decision.verdict is Verdict.DELETE and not decision.replaces:
+            return _asks(weighed, on, "review_retire", Because.RETIRE)
         waits: StrEnum | None = why_it_waits(
-            stated_by=StatedBy(self.rows[target].stated_by),
-            written_by=WrittenBy(self.rows[target].written_by),
-            rests_on=self.rests.get(target, []),
+            stated_by=on.stated_by,
+            written_by=on.written_by,
+            rests_on=on.rests,
             claimed_by=weighed.claim.stated_by,
             quoted_from=[Rests.on(self.batch.turns[each.episode]) for each in _quoted(weighed)],
         )
-        union = verdict is Verdict.UPDATE
-        if union and not speaks_of(weighed, self.rows[target]):  # its evidence would become the claim's
+        union = decision.verdict is Verdict.UPDATE
+        if union and not on.related:  # its evidence would become the claim's
             waits = waits or Because.ELSEWHERE
         if waits is not None:
-            review = _Act(weighed, IntakeItem.Verdict.REVIEW, "review", waits, target=target)
-            review.review = "review_conflict"
-            return review
-        return self.supersede(weighed, target, union=union)
+            return _asks(weighed, on, "review_conflict", waits)
+        return self.supersede(weighed, on, union=union)
 
-    def supersede(self, weighed: Weighed, target: int, *, union: bool, reason: str = "") -> _Act:
-        """The claim takes a row's place, which no other claim of the batch may then."""
-        self.gone.add(target)
+    def known(self, weighed: Weighed, on: _On) -> _Act | None:
+        """A claim that a row or an earlier claim says already; the user's word is not kept as somebody else's."""
+        if weighed.claim.stated_by is StatedBy.USER and on.stated_by is not StatedBy.USER:
+            reason, settled = Because.OWN_WORDS, True
+            return _Act(weighed, IntakeItem.Verdict.ADD, "added", reason, on.target, on.earlier, settled=settled)
+        if on.earlier is not None:
+            on.earlier.weighed.claims += weighed.claims
+            return None
+        return _Act(weighed, IntakeItem.Verdict.NOOP, "known", target=on.target, observation=on.target)
+
+    def supersede(self, weighed: Weighed, on: _On, *, union: bool, reason: str = "") -> _Act:
+        """The claim takes the place of a row or an earlier claim, which no other claim of the batch may then."""
+        if on.target is not None:
+            self.gone.add(on.target)
+        if on.earlier is not None:
+            on.earlier.passed = True
         verdict = IntakeItem.Verdict.UPDATE if union else IntakeItem.Verdict.DELETE
-        done = _Act(weighed, verdict, "updated" if union else "replaced", reason, target=target)
-        done.settled, done.supersedes, done.union = True, True, union
+        done = _Act(weighed, verdict, "updated" if union else "replaced", reason, on.target, on.earlier, settled=True)
+        done.supersedes, done.union = True, union
         return done
 
     def again(self, weighed: Weighed, known: int) -> _Act:
         """A claim in the words of a row. What only an extracted row of somebody else says becomes the user's word:
         nothing may then take it out of the reads that may not touch what a user said (R47).
         """
-        if self.is_raised(weighed, known) and self.rows[known].written_by == WrittenBy.BACKGROUND:
-            return self.supersede(weighed, known, union=True, reason=Because.OWN_WORD)
+        row = self.rows[known]
+        on = _On(StatedBy(row.stated_by), WrittenBy(row.written_by), target=known)
+        users = weighed.claim.stated_by is StatedBy.USER and on.stated_by is not StatedBy.USER
+        if users and on.written_by is WrittenBy.BACKGROUND:
+            return self.supersede(weighed, on, union=True, reason=Because.OWN_WORD)
         return _Act(weighed, IntakeItem.Verdict.NOOP, "known", Because.KNOWN, target=known, observation=known)
-
-    def is_raised(self, weighed: Weighed, pk: int) -> bool:
-        """Whether the user says what a row has as the word of somebody else."""
-        return weighed.claim.stated_by is StatedBy.USER and self.rows[pk].stated_by != StatedBy.USER
 
     def is_current(self, pk: int, *, version: int | None = None) -> bool:
         """Whether a locked row is in the reads, and at this version if one is given."""
@@ -230,6 +286,8 @@ class _Storing:
         for supersedes, group in groupby(fresh, key=lambda act: act.supersedes):
             for act, written in self.replaced(group) if supersedes else self.added(list(group)):
                 act.observation = written.id
+                if act.earlier is not None:
+                    act.target = act.earlier.observation
                 if written.fate == Fate.KNOWN:
                     act.reason = act.reason or Because.STORED
         self.put_vectors(fresh)
@@ -246,10 +304,11 @@ class _Storing:
 
     def replaced(self, acts: Iterator[_Act]) -> Iterator[tuple[_Act, Written]]:
         for act in acts:
-            assert act.target is not None
+            old_id = act.target if act.earlier is None else act.earlier.observation
+            assert old_id is not None
             written = store.replace(
                 scope=self.scope,
-                old_id=act.target,
+                old_id=old_id,
                 claim=self.claim(act.weighed),
                 written_by=WrittenBy.BACKGROUND,
                 union=act.union,
@@ -367,7 +426,7 @@ def _considered(act: _Act, claim: Proposed, *, first: bool) -> Considered:
         quote=claim.quote,
         reason=act.reason if first else Because.AGAIN,
         said=decision.said if decision and first else "",
-        offered=tuple(near.id for near in act.weighed.near) if first else (),
+        offered=tuple(near.id for near in act.weighed.near if near.id > 0) if first else (),
         target=act.target if first else act.observation,
         observation=act.observation,
     )

@@ -38,6 +38,8 @@ class Weighed:
     bands: bytes = b""  # of MinHash; with the vector
     near: tuple[Near, ...] = ()
     versions: dict[int, int] = field(default_factory=dict)  # of the rows it was compared with, as they were offered
+    earlier: dict[int, Weighed] = field(default_factory=dict)  # those of `near` that the same turns made before it
+    blind: bool = False  # without a vector, because the embedder failed
     decision: Decision | None = None  # None: nobody compared it with what is stored
 
     @property
@@ -88,19 +90,20 @@ def weigh(*, scope: Scope, claims: Sequence[Proposed], completer: Completer, emb
     vectors = _embedded(embedder, [each.text for each in fresh])
     bands = stored_bands([normalised(each.text) for each in fresh]) if fresh else []
     for each, vector, band in zip(fresh, vectors, bands, strict=True):
-        each.vector, each.bands = vector, band
+        each.vector, each.bands, each.blind = vector, band, vector is None
         each.decision = Decision() if vector is not None else None  # with nothing near there is nothing to decide
     _find_near(scope, fresh, embedder)
+    _find_earlier(fresh)
     asked = [each for each in fresh if each.near]
     failed, bad = _decide(scope, asked, completer)
-    return Weighing(weighed, failed=failed, bad=bad, blind=any(vector is None for vector in vectors))
+    return Weighing(weighed, failed=failed, bad=bad, blind=any(each.blind for each in fresh))
 
 
 # --- the same claim --------------------------------------------------------------------------------------------------
 
 
 def fold(claims: Iterable[Proposed]) -> list[Weighed]:
-    """The claims of a batch with the same normalised text and no part of their keys different, as one each.
+    """The claims of a batch with the same normalised text about the same subject, as one each.
 
     The highest origin among them leads: what the user said is the user's word, whoever said it as well.
     """
@@ -110,7 +113,7 @@ def fold(claims: Iterable[Proposed]) -> list[Weighed]:
         one = Weighed([claim])
         alike = by_text.setdefault(normalised(one.text), [])
         for other in alike:
-            if same_key(other.key, one.key):
+            if same_subject(other.key, one.key):
                 other.claims.append(claim)
                 other.claims.sort(key=lambda each: -each.stated_by.rank)  # stable: the first of them leads
                 break
@@ -120,9 +123,11 @@ def fold(claims: Iterable[Proposed]) -> list[Weighed]:
     return folded
 
 
-def same_key(one: Key, other: Key) -> bool:
-    """Whether each part of two keys is equal, or absent on one side."""
-    return all(not mine or not theirs or mine == theirs for mine, theirs in zip(one, other, strict=True))
+def same_subject(one: Key, other: Key) -> bool:
+    """Whether the subjects of two keys are equal, or absent on one side. What else a model makes of the same words
+    differs from day to day, and makes no other claim of them (C4).
+    """
+    return not one[0] or not other[0] or one[0] == other[0]
 
 
 def text_key(weighed: Weighed) -> int:
@@ -143,7 +148,7 @@ def known_row(weighed: Weighed, rows: Iterable[Observation]) -> int | None:
     text = normalised(weighed.text)
     for row in rows:
         theirs = (key_part(row.subject), key_part(row.predicate), key_part(row.object))
-        if normalised(row.text or "") == text and same_key(theirs, weighed.key):
+        if normalised(row.text or "") == text and same_subject(theirs, weighed.key):
             return row.pk
     return None
 
@@ -157,7 +162,7 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
         return []
     try:
         vectors = embedder.embed(list(texts))
-        if len(vectors) != len(texts) or not np.isfinite(vectors).all():
+        if vectors.shape != (len(texts), embedder.profile.dimensions) or not np.isfinite(vectors).all():
             raise ValueError("An embedder gives one vector of finite numbers for each text.")
         return list(vectors)
     except Exception as error:  # whatever an embedder raises: the words are still there to compare by
@@ -177,6 +182,19 @@ def _find_near(scope: Scope, fresh: Sequence[Weighed], embedder: Embedder) -> No
         offered = [row for row in offered if len(row.text or "") <= reconciliation.LONGEST_TEXT]
         each.near = tuple(_near(row) for row in offered)
         each.versions = {row.pk: row.version for row in offered}
+
+
+def _find_earlier(fresh: Sequence[Weighed]) -> None:
+    """Offer each claim those before it that speak of the same: of 'waiting for the fix' and 'the fix is there', said in
+    five turns, one is current (R2).
+    """
+    for at, each in enumerate(fresh):
+        alike = [place for place in reversed(range(at)) if _alike(each, fresh[place])]
+        for place in alike[: reconciliation.EARLIER]:
+            claim = fresh[place].claim
+            key = claim.subject, claim.predicate, claim.object
+            each.near += (Near(-1 - place, fresh[place].text, claim.happened_at, *key),)
+            each.earlier[-1 - place] = fresh[place]
 
 
 def _near(row: Observation) -> Near:
@@ -218,7 +236,7 @@ def _believed(weighed: Weighed, decision: Decision) -> Decision:
     if decision.verdict is not Verdict.NOOP or target is None or says_it(weighed, target.text):
         return decision
     refused = replace(decision, verdict=Verdict.ADD, target=None, refusal=Refusal.NOT_THE_SAME)
-    return replace(refused, named=f"obs_{target.id}")
+    return replace(refused, named=f"obs_{target.id}" if target.id > 0 else "a claim before it")
 
 
 def says_it(weighed: Weighed, text: str) -> bool:
@@ -227,13 +245,20 @@ def says_it(weighed: Weighed, text: str) -> bool:
     """
     about = _about(weighed)
     enough = len(shared(about, content(text))) >= _MOST * len(about)
-    return enough and not mood.opposed(weighed.text, text)
+    return bool(about) and enough and not mood.opposed(weighed.text, text)
 
 
 def speaks_of(weighed: Weighed, row: Observation) -> bool:
     """Whether a stored row has a word of what a claim says of its subject, or is about the same thing of it."""
-    same = weighed.key[:2] == (key_part(row.subject), key_part(row.predicate)) and all(weighed.key[:2])
-    return same or bool(shared(_about(weighed), content(row.text or "")))
+    return _speaks_of(weighed, row.text or "", (key_part(row.subject), key_part(row.predicate)))
+
+
+def _alike(weighed: Weighed, other: Weighed) -> bool:
+    return _speaks_of(weighed, other.text, other.key[:2])
+
+
+def _speaks_of(weighed: Weighed, text: str, of: tuple[str, ...]) -> bool:
+    return (all(of) and weighed.key[:2] == of) or bool(shared(_about(weighed), content(text)))
 
 
 def _about(weighed: Weighed) -> frozenset[str]:
