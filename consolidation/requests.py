@@ -62,8 +62,8 @@ def forget(*, scope: Scope, ids: Sequence[int] | None, by: str, request: str) ->
     if not found:
         return None
     rows = list(Observation.objects.in_scope(scope).filter(pk__in=found[:SHOWN_OF_FORGET]).order_by("pk"))
-    what = "everything in the scope" if ids is None else f"{len(ids)} named"
-    reason = f"asked to forget: {what}, {len(found)} rows with all that was derived from them"
+    what = "everything in the scope" if ids is None else f"{len(ids)} row{'s'[: len(ids) > 1]}"
+    reason = f"asked to forget: {what}, {len(found)} with all that was derived from them"
     product: dict[str, Json] = {"rows": len(found), "all": ids is None, "asked": "forget"}
     proposal = _proposal(Kind.FORGET, scope, rows, request=request, reason=reason, product=product)
     return _asked(proposal, scope=scope, rows=rows, by=by)

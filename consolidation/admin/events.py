@@ -67,7 +67,7 @@ def _row(row: Event) -> Row:
         subject=visible(row.subject),
         page=page,
         key=key,
-        scope=visible(row.scope.name) if row.scope else "everything",
+        scope=visible(row.scope.name) if row.scope else "" if row.subject.startswith("token:") else "everything",
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.test import Client
+from django.urls import reverse
 
 from observations import access
 from observations.models import Event, Token, database_now
@@ -137,3 +138,11 @@ def test_the_list_tells_valid_expired_and_revoked_tokens_apart(stella: Client) -
     assert (shown("valid"), shown("revoked"), shown("expired")) == (["three", "one"], ["two"], [])
     assert shown("no such state") == ["three", "two", "one"]
     assert 'href="?' not in stella.get(where("token")).content.decode()
+
+
+def test_the_events_of_a_token_do_not_say_that_it_reaches_everything() -> None:
+    """They belong to no scope, and the token reaches what its pattern says."""
+    access.create_token(name="the editor", scope_pattern="team-a/*", by="stella")
+    answer = client_of(person("sam", "Steward", "*")).get(reverse("admin:observations_event_changelist"))
+    [row] = answer.context["rows"]
+    assert (row.event.what, row.scope) == ("token created", "")

@@ -137,6 +137,7 @@ def test_a_request_to_forget_lists_all_that_was_derived_and_erases_nothing() -> 
     operation = Operation.objects.get(kind=Kind.FORGET)
     assert {source.observation_id for source in operation.sources.all()} == {a.pk, merged.derived_id}
     assert operation.product["rows"] == 2
+    assert operation.reason == "asked to forget: 1 row, 2 with all that was derived from them"
     with pytest.raises(Refused, match="does not carry one out"):
         approve(operation)
     assert runner.apply(operation=operation, by="ops").outcome == "refused"
