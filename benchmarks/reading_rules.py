@@ -129,7 +129,7 @@ def dated(values: Sequence[Sequence[Value]]) -> Iterator[list[str]]:
     shown, unmarked, returned = [], [], []
     for value in (key[-1] for key in values):
         hits = retrieval.look(scope=scope, query=value.probe, k=30, call_site="context").hits
-        lines = prompting.observation_lines(scope=scope, hits=hits, now=value.middle)
+        lines = prompting.observation_lines(scope=scope, hits=hits, about=value.probe, now=value.middle)
         of_it = [line.text for line in lines if names[line.id] == value.id]
         shown.append(bool(of_it))
         unmarked.append(bool(of_it) and prompting.OUTDATED not in of_it[0].split("]")[0])

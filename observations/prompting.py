@@ -98,7 +98,9 @@ def prompt(
     hits = answer.hits if answer else ()
     read = {
         Section.CORE: _attempt(Section.CORE, lambda: core_lines(scope=scope)),
-        Section.OBSERVATIONS: _attempt(Section.OBSERVATIONS, lambda: observation_lines(scope=scope, hits=hits, k=k)),
+        Section.OBSERVATIONS: _attempt(
+            Section.OBSERVATIONS, lambda: observation_lines(scope=scope, hits=hits, about=about, k=k)
+        ),
         Section.RESIDUE: _attempt(Section.RESIDUE, lambda: residue_lines(scope=scope)),
         Section.VERBATIM: _attempt(Section.VERBATIM, lambda: verbatim_lines(scope=scope, session=session)),
     }
@@ -168,17 +170,27 @@ def core_lines(*, scope: Scope) -> list[Line]:
 
 
 def observation_lines(
-    *, scope: Scope, hits: Sequence[Hit], k: int = CALL_SITES["context"], now: datetime | None = None
+    *,
+    scope: Scope,
+    hits: Sequence[Hit],
+    about: str = "",
+    k: int = CALL_SITES["context"],
+    now: datetime | None = None,
 ) -> list[Line]:
     """At most k lines, one per claim that is current and relevant: its label, then its words (R18). What is outdated
-    comes last and says so (R5, R6). Five queries and one per old row that nobody compared, or none.
+    comes last and says so (R5, R6). Six queries, one more per old row that nobody compared, or none.
 
-    `now` is the moment that periods and ages are told from, by default the database's clock.
+    A row is relevant by the floor of the embedder's profile, or where `about` names its whole subject. `now` is the
+    moment that periods and ages are told from, by default the database's clock.
     """
-    if not any(hit.relevant for hit in hits):
+    subjects = dict(
+        Observation.objects.in_scope(scope).filter(pk__in=[hit.id for hit in hits]).values_list("pk", "subject")
+    )
+    named = {pk for pk, subject in subjects.items() if selecting.names(query=about, subject=subject)}
+    relevant = [hit.id for hit in hits if hit.relevant or hit.id in named]
+    if not relevant:
         return []
     now = now or database_now()
-    relevant = [hit.id for hit in hits if hit.relevant]
     rows = _with_rivals(scope, [hit.id for hit in hits], shown=relevant[:k], now=now)
     picked = selecting.chosen([_candidate(row, row.pk in relevant) for row in rows.values()], now=now)[:k]
     cited = Evidence.objects.filter(scope=scope, observation__in=[each.id for each in picked])

@@ -183,6 +183,13 @@ def _matter(text: str) -> list[str]:
     return [word for word in tokens(text) if word not in _GRAMMAR | _UNFINISHED | _FINISHED]
 
 
+def names(*, query: str, subject: str) -> bool:
+    """Whether a query names a subject of two words or more, all of them: a first name alone says too little."""
+    words = set(tokens(subject))
+    asked = {word.removesuffix("'s") for word in tokens(query)}
+    return len(words) > 1 and words <= asked
+
+
 def doubtful(row: Candidate, *, now: datetime) -> str:
     """The words under which news that overtakes a row would be found; "" for a row that nothing can overtake."""
     alone = not row.compared and row.fades and now - row.said_at >= APART

@@ -195,6 +195,15 @@ def test_what_has_nothing_to_do_with_the_query_is_not_shown(about: str) -> None:
     assert len(retrieval.search(scope=within, query=about, k=4, call_site="search", embedder=HASHING).hits) == 4
 
 
+def test_a_query_that_names_the_whole_subject_of_a_row_is_about_it() -> None:
+    """Though the words of the row share nothing with it; a first name alone is not enough (R7)."""
+    within = scope()
+    observe("- 1916-1920 - N. D. Baker", within=within, key=("Newton Baker House", "occupant", "N. D. Baker"))
+    observe("Likes rye bread", within=within, key=("Ana", "likes", "rye bread"))
+    assert "1916" in ask(within, "Who owned the Newton Baker House's land?").text
+    assert ask(within, "Does Ana solve quadratic equations?").text == ""
+
+
 def test_a_row_that_is_not_embedded_yet_is_relevant_by_its_words() -> None:
     """DESIGN 6: found by its words at once; half of what is asked is not enough of a match without a vector."""
     within = scope()
