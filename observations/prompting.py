@@ -227,7 +227,7 @@ def _candidate(row: Observation, relevant: bool) -> Candidate:
         valid_from=row.valid_from,
         valid_to=row.valid_to,
         rank=StatedBy(row.stated_by).rank,
-        compared=row.reconciled_at is not None,
+        compared=row.reconciled_at is not None or row.derivation is not None,  # a summary is no news
         fades=row.half_life_days is not None,
         relevant=relevant,
     )
