@@ -29,7 +29,7 @@ from observations.models import Scope, database_now
 PLAN_SCOPE: Final = "plan_scope"
 APPLY_PLAN: Final = "apply_plan"
 REVIEW_RETIRE: Final = "review_retire"  # written by the store where a person has to decide
-REVIEW_CONFLICT: Final = "review_conflict"
+REVIEW_CONTRADICTION: Final = "review_contradiction"
 REVIEW_FORGET: Final = "review_forget"
 SCHEDULE: Final = "schedule"
 SEEN: Final = "seen"  # in a plan's figures: how its scope stood just before it was read
@@ -291,8 +291,8 @@ def _review_retire(job: outbox.Job) -> str:
     return f"{len(asked)} asked" if asked else "nothing of it is current any more"
 
 
-@outbox.handles(REVIEW_CONFLICT)
-def _review_conflict(job: outbox.Job) -> str:
+@outbox.handles(REVIEW_CONTRADICTION)
+def _review_contradiction(job: outbox.Job) -> str:
     scope, ids = Scope.objects.get(pk=job.scope), [job.number("old"), job.number("new")]
     why = job.word("why") or "a claim from elsewhere says otherwise"
     asked = requests.settle(scope=scope, ids=ids, by=_asker(job), request=job.key, why=why)

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from observations import store
-from observations.ingest.correcting import REVIEW_CONFLICT, NotCurrent, NotHere, WriteRefused, ask, ask_to_retire
+from observations.ingest.correcting import REVIEW_CONTRADICTION, NotCurrent, NotHere, WriteRefused, ask, ask_to_retire
 from observations.models import Event, GivenKey, Observation, Scope
 from observations.records import Status
 
@@ -82,7 +82,7 @@ def propose(
         key = ask_to_retire(scope=scope, ids=wanted, by=by, why=why)
     else:
         pairs: list[dict[str, int | str]] = [{"old": old, "new": by_id, "item": 0, "by": by} for old in wanted]
-        key, *_ = [ask(scope=scope, task=REVIEW_CONFLICT, payload=pair) for pair in pairs]
+        key, *_ = [ask(scope=scope, task=REVIEW_CONTRADICTION, payload=pair) for pair in pairs]
     _note(scope, "proposed", by, key, len(wanted))
     return key
 

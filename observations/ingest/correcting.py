@@ -18,7 +18,7 @@ from observations.models import Event, Observation, Outbox, Scope, Transition
 from observations.normalise import key_part, normalised
 from observations.records import Action, Claim, Kept, StatedBy, Status, WrittenBy, is_program
 
-REVIEW_CONFLICT: Final = "review_conflict"  # outbox tasks: a person decides between two rows,
+REVIEW_CONTRADICTION: Final = "review_contradiction"  # outbox tasks: a person decides between two rows,
 REVIEW_RETIRE: Final = "review_retire"  # or whether a row leaves the reads
 _RETIRED: Final = "retire: "  # how the journal's cause of such a move begins
 _WROTE: Final = ("remembered", "corrected")  # events that say who wrote a row
@@ -208,7 +208,7 @@ def is_a_persons(*, scope: Scope, row: Observation) -> bool:
 def _asked_which(asked: _Correction, old: Observation, kept: Kept) -> Kept:
     assert kept.id is not None
     payload: dict[str, int | str] = {"old": old.pk, "new": kept.id, "item": 0, "by": asked.by}
-    ask(scope=asked.scope, task=REVIEW_CONFLICT, payload=payload)
+    ask(scope=asked.scope, task=REVIEW_CONTRADICTION, payload=payload)
     reason = f"a person's word is not changed by a program: both stay, and a person decides between obs_{old.pk} and it"
     return replace(kept, action=Action.ASKED, reason=reason)
 

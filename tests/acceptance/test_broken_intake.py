@@ -189,7 +189,7 @@ def test_an_update_of_a_row_that_speaks_of_something_else_waits_for_a_person() -
     told(here, said)
     report = read(here, completer=model(reconcile=deciding({said: ("UPDATE", OSLO, False)})))
     assert (report.review, active(here), len(sources(the(said, here)))) == (1, [OSLO, said], 1)
-    assert Outbox.objects.get(task="review_conflict").payload["old"] == the(OSLO, here).pk
+    assert Outbox.objects.get(task="review_contradiction").payload["old"] == the(OSLO, here).pk
 
 
 def test_the_same_words_are_one_row_however_a_model_keys_them() -> None:
@@ -287,7 +287,7 @@ def test_what_another_speaker_says_later_is_a_question_and_both_are_current(at_o
     told(here, turn(SHIPPED, number=7, speaker="Bo"))
     read(here, completer=model(reconcile=deciding({SHIPPED: ("UPDATE", WAITING, False)})))
     assert active(here) == [WAITING, SHIPPED]
-    asked = Outbox.objects.get(task="review_conflict").payload
+    asked = Outbox.objects.get(task="review_contradiction").payload
     assert (asked["old"], asked["new"]) == (the(WAITING, here).pk, the(SHIPPED, here).pk)
 
 

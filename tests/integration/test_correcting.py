@@ -159,7 +159,7 @@ def test_what_a_person_wrote_directly_is_not_changed_by_a_program(within: Scope,
     old = written(within, ANA, stated_by)
     kept = corrected(old, "The relay sits in rack 7", speaks_for_user=True, stated_by=StatedBy.USER)
     assert (kept.action, kept.replaced) == (Action.ASKED, None)
-    assert asked_for("review_conflict") == [{"old": old.pk, "new": kept.id, "item": 0, "by": TOKEN}]
+    assert asked_for("review_contradiction") == [{"old": old.pk, "new": kept.id, "item": 0, "by": TOKEN}]
     assert set(Observation.objects.active().values_list("pk", flat=True)) == {old.pk, kept.id}
     assert row_of(kept).reconciled_at is None
 
@@ -167,7 +167,7 @@ def test_what_a_person_wrote_directly_is_not_changed_by_a_program(within: Scope,
 def test_a_person_changes_what_a_person_wrote(within: Scope) -> None:
     old = written(within, ANA, StatedBy.USER)
     assert corrected(old, "The relay sits in rack 7", by="bo@command").action is Action.UPDATED
-    assert not asked_for("review_conflict")
+    assert not asked_for("review_contradiction")
 
 
 def test_a_program_changes_what_it_wrote_for_the_user_only_in_the_users_word(within: Scope) -> None:
@@ -332,7 +332,7 @@ def test_proposals_are_written_down_for_a_person(within: Scope) -> None:
     ingest.propose(scope=within, kind="retire", ids=[third.pk], by=TOKEN, why="duplicate")
     ingest.propose(scope=within, kind="forget", ids=[old.pk], by=TOKEN)
     conflicts = [{"old": pk, "new": new.pk, "item": 0, "by": TOKEN} for pk in (old.pk, third.pk)]
-    assert asked_for("review_conflict") == conflicts
+    assert asked_for("review_contradiction") == conflicts
     assert asked_for("review_retire") == [{"observations": [third.pk], "item": 0, "why": "duplicate", "by": TOKEN}]
     assert asked_for("review_forget") == [{"observations": [old.pk], "subject_of": 0, "all": 0, "by": TOKEN}]
     assert Observation.objects.active().count() == 3

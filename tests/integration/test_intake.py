@@ -311,8 +311,20 @@ def test_what_another_source_says_waits_for_a_person_with_both_rows_in_the_reads
     old, new = the(OSLO, here), the(LYON, here)
     assert (old.version, new.reconciled_at) == (1, None)
     assert items(here)[-1] == ("review", why)
-    work = Outbox.objects.get(task="review_conflict")
+    work = Outbox.objects.get(task="review_contradiction")
     assert (work.payload["old"], work.payload["new"]) == (old.pk, new.pk)
+
+
+@pytest.mark.parametrize("verdict", ["UPDATE", "DELETE"])
+def test_a_row_about_something_else_leaves_the_reads_by_no_answer_of_a_model(verdict: str) -> None:
+    """A reconciler that answers nonsense costs a question and no memory, also where the same user spoke later."""
+    here = enabled(scope())
+    told(here, OSLO)
+    read(here)
+    told(here, PLANT)
+    report = read(here, completer=model(reconcile=deciding({PLANT: (verdict, OSLO, True)})))
+    assert (report.review, active(here)) == (1, [OSLO, PLANT])
+    assert items(here)[-1] == ("review", "what it would take the place of speaks of something else")
 
 
 def test_an_earlier_turn_that_comes_late_replaces_nothing() -> None:
@@ -332,7 +344,7 @@ def test_what_did_not_come_from_a_turn_is_not_replaced_by_the_machine(stated_by:
     told(here, LYON)
     read(here, completer=model(reconcile=deciding({LYON: ("UPDATE", OSLO, False)})))
     assert active(here) == [OSLO, LYON]
-    assert Outbox.objects.filter(task="review_conflict").count() == 1
+    assert Outbox.objects.filter(task="review_contradiction").count() == 1
 
 
 # --- what moved meanwhile --------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_what_a_person_agrees_to_retire_leaves_the_reads_and_comes_back() -> Non
     assert row.status == Status.ACTIVE
 
 
-@pytest.mark.parametrize("task", [tasks.REVIEW_RETIRE, tasks.REVIEW_CONFLICT, tasks.REVIEW_FORGET])
+@pytest.mark.parametrize("task", [tasks.REVIEW_RETIRE, tasks.REVIEW_CONTRADICTION, tasks.REVIEW_FORGET])
 def test_a_request_that_is_delivered_twice_asks_once(task: str) -> None:
     """C17: also after it was decided, and another request for the same while one is open asks nothing new."""
     within = scope()
@@ -83,7 +83,7 @@ def test_a_claim_from_elsewhere_waits_beside_the_one_it_contradicts() -> None:
     """Both stay current until a person picks; the newer is suggested, never assumed."""
     within = scope()
     old, new = observe("Ships on Fridays.", within=within), observe("Ships on Mondays.", within=within)
-    deliver(tasks.REVIEW_CONFLICT, within, old=old.pk, new=new.pk)
+    deliver(tasks.REVIEW_CONTRADICTION, within, old=old.pk, new=new.pk)
     operation = Operation.objects.get()
     assert operation.kind == Kind.SUPERSEDE
     assert operation.product["suggested_keep"] == new.pk
@@ -111,7 +111,7 @@ def test_a_question_about_rows_that_left_meanwhile_is_not_asked() -> None:
     with transaction.atomic():
         store.lock_scope(scope_id=within.pk, cause="test")
         store.move(scope_id=within.pk, ids=[old.pk], to=Status.ARCHIVED)
-    assert "not current" in deliver(tasks.REVIEW_CONFLICT, within, old=old.pk, new=new.pk)
+    assert "not current" in deliver(tasks.REVIEW_CONTRADICTION, within, old=old.pk, new=new.pk)
     assert "current" in deliver(tasks.REVIEW_RETIRE, within, observations=[old.pk])
     assert not Operation.objects.exists()
 

@@ -223,12 +223,11 @@ class _Storing:
             claimed_by=weighed.claim.stated_by,
             quoted_from=[Rests.on(self.batch.turns[each.episode]) for each in _quoted(weighed)],
         )
-        union = decision.verdict is Verdict.UPDATE
-        if union and not on.related:  # its evidence would become the claim's
+        if not on.related:  # nothing that is about something else leaves the reads by a model's word
             waits = waits or Because.ELSEWHERE
         if waits is not None:
-            return _asks(weighed, on, "review_conflict", waits)
-        return self.supersede(weighed, on, union=union)
+            return _asks(weighed, on, "review_contradiction", waits)
+        return self.supersede(weighed, on, union=decision.verdict is Verdict.UPDATE)
 
     def known(self, weighed: Weighed, on: _On) -> _Act | None:
         """A claim that a row or an earlier claim says already; the user's word is not kept as somebody else's."""
