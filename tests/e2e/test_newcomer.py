@@ -147,7 +147,7 @@ def an_observation_shows_its_past(page: Page, merged: Operation) -> None:
     expect(versions.first).to_contain_text("this one")
     expect(page.locator(".lineage")).to_contain_text("merge")
     shoot(page, "observation")
-    versions.last.get_by_role("link").click()
+    versions.last.get_by_role("link", name=re.compile("^obs_")).click()
     expect(page.get_by_text("Not current.")).to_be_visible()
     journal = page.locator("section", has=page.get_by_role("heading", name="Journal"))
     expect(journal).to_contain_text("archived")
