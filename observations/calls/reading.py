@@ -9,7 +9,7 @@ from typing import Final
 
 from django.db import DatabaseError, InterfaceError, connection
 
-from observations import ingest, prompting, retrieval
+from observations import ingest, prompting, retrieval, spending
 from observations.calls import schemas
 from observations.calls.rights import CallRefused, Code, Right, check, find_scope, known_scope, refusals
 from observations.ingest import background
@@ -141,6 +141,7 @@ def intake_status(*, caller: Caller, asked: schemas.IntakeStatus) -> schemas.Int
         )
     return schemas.Intake(
         enabled=state.enabled,
+        model=spending.configured(),
         every=state.every_turns,
         waiting=state.waiting,
         stuck=state.stuck,

@@ -476,6 +476,7 @@ class Intake(Shape):
     """What happens to the turns of a scope."""
 
     enabled: bool
+    model: bool = False  # whether a language model is configured: without one, turns wait
     every: int = 0
     waiting: int = 0
     stuck: int = 0  # turns whose answers could not be used as often as they may be asked about

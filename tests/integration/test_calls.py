@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
+from pytest_django.fixtures import SettingsWrapper
 
 from observations import calls, ingest, store
 from observations.calls import CALLS, Caller, CallRefused, Code, Right, schemas
@@ -402,12 +403,16 @@ def test_core_memory_is_listed_read_and_its_revisions_paged() -> None:
     assert CoreMemory.objects.get().revision == 4
 
 
-def test_the_intake_of_a_scope_is_told() -> None:
+def test_the_intake_of_a_scope_is_told(settings: SettingsWrapper) -> None:
+    """Also whether a model is there: without one, turns wait however many there are."""
     assert call("intake_status").enabled is False
     call("observe")
     background.enable_intake(scope=Scope.objects.get(), by="ana", from_start=True)
     told = call("intake_status")
     assert (told.enabled, told.every, told.waiting, told.residue) == (True, 5, 1, False)
+    assert told.model is False
+    settings.ANTHROPIC_API_KEY = "k"
+    assert call("intake_status").model is True
 
 
 # --- a dead store ----------------------------------------------------------------------------------------------------
