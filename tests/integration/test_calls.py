@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from observations import calls, ingest, store
 from observations.calls import CALLS, Caller, CallRefused, Code, Right, schemas
@@ -403,7 +403,7 @@ def test_core_memory_is_listed_read_and_its_revisions_paged() -> None:
     assert CoreMemory.objects.get().revision == 4
 
 
-def test_the_intake_of_a_scope_is_told(settings: SettingsWrapper) -> None:
+def test_the_intake_of_a_scope_is_told(settings: Settings) -> None:
     """Also whether a model is there: without one, turns wait however many there are."""
     assert call("intake_status").enabled is False
     call("observe")
