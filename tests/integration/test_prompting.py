@@ -226,7 +226,7 @@ def test_the_current_value_of_a_key_is_shown_though_only_the_old_one_was_found()
 
 
 def test_what_is_said_twice_is_in_a_prompt_once() -> None:
-    """R4."""
+    """R4, R22: of the ten that are found, each claim once."""
     within = scope()
     for text in ("The relay fix shipped.", "the relay fix shipped", "The relay fix shipped!"):
         observe(text, within=within)
