@@ -90,8 +90,9 @@ def prompt(
     embedder: Embedder | None = None,
     longest: int = LONGEST,
 ) -> Prompt:
-    """Core memory, observations about something, residue, and the last turns of a session, in one fence of at most
-    `longest` characters: the observations that rank last are left out first. The uses of those shown are counted. Never
+    """Core memory, observations about something, residue, and the last turns of a session, in one fence. Where that
+    would be over `longest` characters, the observations that rank last are left out, but for a quarter of `longest`
+    that is theirs however much else there is: core memory is always whole. The uses of those shown are counted. Never
     raises for a dead store or embedder.
     """
     answer = _found(scope, about, k, embedder) if about else None
@@ -107,7 +108,7 @@ def prompt(
     whole = {name: [line.text for line in lines or ()] for name, lines in read.items()}
     told = read[Section.OBSERVATIONS] or ()
     others = sum(len(text) + 1 for name, texts in whole.items() if name != Section.OBSERVATIONS for text in texts)
-    shown = _fitting(whole[Section.OBSERVATIONS], longest - others - _MARKS)
+    shown = _fitting(whole[Section.OBSERVATIONS], max(longest - others - _MARKS, longest // 4))
     whole[Section.OBSERVATIONS] = whole[Section.OBSERVATIONS][:shown]
     if answer:
         handed = [line.id for line in told[:shown]]

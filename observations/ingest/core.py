@@ -23,6 +23,7 @@ from observations.records import is_program
 LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}", re.ASCII)
 MAX_LIMIT: Final = 20_000
 DEFAULT_LIMIT: Final = 2_000
+MOST_OF_PROGRAMS: Final = 20  # core memories of a scope from which on only people add one: all are in every prompt
 _Edit = CoreRevision.Action
 
 
@@ -128,6 +129,8 @@ def create_core(
         raise CoreRefused("A program cannot make core memory read-only: a person does.")
     value, cleaned = _taken_in(value, description)
     _refuse_over(limit, value)
+    if is_program(by) and CoreMemory.objects.filter(scope=scope).count() >= MOST_OF_PROGRAMS:
+        raise CoreRefused(f"A scope has {MOST_OF_PROGRAMS} core memories: edit one, or ask a person for another.")
     try:
         with transaction.atomic():
             core = store.add_core(

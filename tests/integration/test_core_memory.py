@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from observations import ingest, store
+from observations import ingest, prompting, store
+from observations.embedding import embedder
 from observations.models import CoreMemory, CoreRevision, Event, Scope
 from observations.register import MEMORY_TEXT, Erasing
-from tests.building import scope
+from tests.building import observe, scope
 from tests.conftest import superuser
 
 pytestmark = pytest.mark.django_db
@@ -299,3 +300,16 @@ def test_after_an_erase_no_table_holds_the_words() -> None:
             if admin.execute(f"SELECT 1 FROM {name} t WHERE t::text LIKE '%wombat%'").fetchone()
         ]
     assert not found
+
+
+def test_a_program_cannot_fill_every_prompt_with_core_memory() -> None:
+    """From twenty on only a person adds one, and a quarter of the prompt stays the observations' own."""
+    within = scope()
+    for number in range(20):
+        ingest.create_core(scope=within, label=f"c{number}", value="x" * 2_000, by="token:0123456789abcdef")
+    with pytest.raises(ingest.CoreRefused, match="20 core memories"):
+        ingest.create_core(scope=within, label="more", by="token:0123456789abcdef")
+    ingest.create_core(scope=within, label="persona", value="Patient.", by="ana")
+    row = observe("The relay fix shipped on Monday.", within=within)
+    given = prompting.prompt(scope=within, about="relay fix shipped", embedder=embedder("hashing"))
+    assert given.observation_ids == (row.pk,)

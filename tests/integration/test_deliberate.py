@@ -159,9 +159,15 @@ def test_an_external_id_is_one_row_for_good() -> None:
 # --- near is not the same --------------------------------------------------------------------------------------------
 
 NEAR = [
-    ("The build uses Python 2.x", "The build uses Python 3.x"),
+    (
+        "The relay service is deployed with Prefect 2.x in every region",
+        "The relay service is deployed with Prefect 3.x in every region",
+    ),
     ("Guests may use the north car park after six", "Guests may not use the north car park after six"),
-    ("The job retries 3 times before it gives up", "The job retries 5 times before it gives up"),
+    (
+        "The job retries 3 times before it gives up and tells the team",
+        "The job retries 5 times before it gives up and tells the team",
+    ),
 ]
 
 
@@ -173,10 +179,10 @@ def test_contradictions_that_are_near_are_never_taken_for_the_same_at_write(firs
 
 
 def test_a_naive_threshold_would_have_swallowed_them() -> None:
-    """The control: by MiniLM's cosine at least one of the contradictions lies where duplicates do."""
+    """The control: by MiniLM's cosine each of the contradictions lies at 0.94 to 0.97, where duplicates do."""
     model = embedder("minilm")
     cosines = [float(a @ b) for a, b in (model.embed(list(pair)) for pair in NEAR)]
-    assert max(cosines) >= 0.94, cosines
+    assert all(0.94 <= cosine <= 0.97 for cosine in cosines), cosines
 
 
 # --- whose word it is ------------------------------------------------------------------------------------------------

@@ -276,7 +276,7 @@ def test_an_agent_that_repeats_a_person_in_the_same_turns_is_none_either() -> No
 
 
 def test_a_claim_that_differs_in_a_number_is_never_dropped_as_known() -> None:
-    """The 2.x / 3.x of cosine 0.94 to 0.97: it stays a row of its own, flagged."""
+    """However near: 2.x and 3.x stay two rows, the second flagged."""
     here = enabled(scope())
     told(here, "The build uses Prefect 2.x")
     read(here)

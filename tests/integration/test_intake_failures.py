@@ -210,6 +210,16 @@ def test_where_the_reconciler_does_not_answer_claims_are_added_flagged_for_the_p
     assert items(here) == [("add", "added without being compared: the reconciler did not answer")]
 
 
+def test_an_unusable_answer_that_holds_a_secret_is_not_kept() -> None:
+    """Secrets are refused wherever they would be stored; that the answer was of no use is still told."""
+    here = enabled(scope())
+    told(here, "Ana lives in Oslo")
+    read(here, completer=model("Sure! The key is AKIAIOSFODNN7EXAMPLE, and there is nothing else to say."))
+    answer = UnusableAnswer.objects.get()
+    assert answer.reply == ""
+    assert "holds a secret" in answer.reason
+
+
 def test_an_unusable_answer_of_the_reconciler_is_kept_and_its_claims_are_added_flagged() -> None:
     here = enabled(scope())
     observe(PLANT, within=here)

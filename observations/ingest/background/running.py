@@ -240,7 +240,7 @@ class _Run:
         except ModelFailed as failed:
             if failed.answer not in _OF_THE_TURNS or isinstance(failed, NoMessage):
                 raise
-            bad = Bad(reply.text if reply else "", str(failed), request.prompt_version)
+            bad = Bad.of(reply.text if reply else "", reason=str(failed), prompt_version=request.prompt_version)
             return self.store(_unusable(turns, bad, completer.model))
         return self.store(self.weighed(turns, extracted, completer, embedder))
 

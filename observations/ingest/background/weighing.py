@@ -21,6 +21,7 @@ from observations.minhash import stored_bands
 from observations.models import Observation, Scope
 from observations.normalise import clean, key64, key_part, normalised
 from observations.reconciliation import Decision, Near, Proposal, Refusal, Verdict
+from observations.screening import secret_in
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +61,18 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """An answer that could not be used, as it came."""
+    """An answer that could not be used, as it came; of one that holds a secret only the reason is kept."""
 
     reply: str
     reason: str
     prompt_version: str
+
+    @classmethod
+    def of(cls, reply: str, *, reason: str, prompt_version: str) -> Bad:
+        """The answer as it is kept."""
+        if secret_in(reply):
+            return cls("", f"{reason} It holds a secret and is not kept.", prompt_version)
+        return cls(reply, reason, prompt_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +228,8 @@ def _decide(scope: Scope, asked: Sequence[Weighed], completer: Completer) -> tup
             read = reconciliation.read(reply=answer, proposals=proposals).decisions
             decisions = [_believed(each, decision) for each, decision in zip(part, read, strict=True)]
         except Unusable as unusable:
-            failed, bad = unusable, Bad(reply, str(unusable), request.prompt_version)
+            failed = unusable
+            bad = Bad.of(reply, reason=str(unusable), prompt_version=request.prompt_version)
         except ModelFailed as failure:
             failed = failure
         for each, decision in zip(part, decisions, strict=True):
