@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Playwright, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Playwright, Request, Response, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = (
@@ -55,9 +55,14 @@ class Watch:
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
         page.on("response", self._response)
-        page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
+        page.on("requestfailed", self._failed)
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         return page
+
+    def _failed(self, request: Request) -> None:
+        """A request that failed; one that the page itself left behind when it was closed or went on is none."""
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"failed: {request.url}")
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
