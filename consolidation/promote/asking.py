@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import unicodedata
 from typing import Any, Final
 
 from consolidation.promote.cluster import Cluster
 from observations.llm import Request
+from observations.llm.lines import data_line
 from observations.records import EpisodeRecord, Outcome
 
 PROMPT_VERSION: Final = "promote-1"
@@ -110,16 +109,4 @@ def _line(label: int, episode: EpisodeRecord, text: str) -> str:
         "cut": len(text) < len(episode.text) or None,
     }
     given = {name: value for name, value in told.items() if value is not None}
-    return "".join(map(_harmless, json.dumps(given, ensure_ascii=False)))
-
-
-def _harmless(character: str) -> str:
-    r"""A character of a JSON line, as \uXXXX where it could make a mark, end the line, hide or turn text round.
-
-    JSON reads both as the same character, so a quote copied from the line is still the episode's own words.
-    """
-    odd = character in "<>\x7f" or (not character.isascii() and unicodedata.category(character)[0] in "CZ")
-    if not odd:
-        return character
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return data_line(given)
