@@ -39,7 +39,7 @@ stop: environment
 	@exec .venv/bin/python -m memory_site.embedded stop $(ARGS)
 
 test: environment
-	@exec .venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@exec .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: environment
 	.venv/bin/python -m ruff check .

@@ -82,18 +82,16 @@ def facts() -> list[Value]:
 
 def found(weight: float, asked: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
     """The external ids that `search` gives for (scope, query), were its weight of fading this one."""
+    from django.test import override_settings
+
     from observations import retrieval
     from observations.models import Scope
 
     scopes = {scope.name: scope for scope in Scope.objects.all()}
-    in_force = retrieval._FADES
-    retrieval._FADES = {"search": weight}  # type: ignore[misc]
-    try:
+    with override_settings(PALIMPSEST_SEARCH_FADING=weight):
         for name, query in asked:
             answer = retrieval.search(scope=scopes[name], query=query, k=K, call_site="search")
             yield [hit.external_id for hit in answer.hits]
-    finally:
-        retrieval._FADES = in_force  # type: ignore[misc]
 
 
 def recalls(weight: float, asked: Sequence[Question], *, prefix: str = "") -> list[float]:

@@ -64,6 +64,9 @@ def ranking(asked: Sequence[Question]) -> None:
     """Recall@5 by meaning alone, by words alone, and as `search` ranks."""
     from observations import retrieval
     from observations.models import Observation, Scope
+    from observations.retrieval.asking import asked_of
+    from observations.retrieval.meaning import by_meaning
+    from observations.retrieval.words import by_words
 
     scopes = {scope.name: scope for scope in Scope.objects.all()}
     names = dict(Observation.objects.values_list("pk", "external_id"))
@@ -72,9 +75,9 @@ def ranking(asked: Sequence[Question]) -> None:
     seconds = []
     for question in asked:
         scope = scopes[question.scope]
-        vector = retrieval._asked(question.query, embedder)
-        cosines = retrieval._by_meaning(scope, vector, 50, fades=0.0, also=()).cosines
-        shares = retrieval._by_words(scope, question.query, 50, fades=0.0).shares
+        vector = asked_of(question.query, embedder)
+        cosines = by_meaning(scope, vector, 50, fades=0.0, also=()).cosines
+        shares = by_words(scope, question.query, 50, fades=0.0).shares
         began = time.perf_counter()
         answer = retrieval.search(scope=scope, query=question.query, k=K, call_site="search")
         seconds.append(time.perf_counter() - began)

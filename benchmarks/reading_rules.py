@@ -78,6 +78,7 @@ class Value:
 
     id: str
     subject: str
+    predicate: str
     probe: str
     began: datetime
     ended: datetime
@@ -116,7 +117,8 @@ def _moment(text: str) -> datetime:
 
 
 def _value(row: dict[str, str]) -> Value:
-    return Value(row["id"], row["subject"], row["probe"], _moment(row["valid_from"]), _moment(row["valid_to"]))
+    began, ended = _moment(row["valid_from"]), _moment(row["valid_to"])
+    return Value(row["id"], row["subject"], row["predicate"], row["probe"], began, ended)
 
 
 def dated(values: Sequence[Sequence[Value]]) -> Iterator[list[str]]:
@@ -126,8 +128,9 @@ def dated(values: Sequence[Sequence[Value]]) -> Iterator[list[str]]:
 
     scope = Scope.objects.get(name=FACTS)
     names = dict(Observation.objects.in_scope(scope).values_list("pk", "external_id"))
-    shown, unmarked, returned = [], [], []
+    shown, unmarked, returned, by_key = [], [], [], []
     for value in (key[-1] for key in values):
+        by_key.append(value.id in _shown(scope, f"{value.subject} {value.predicate}", names))
         hits = retrieval.look(scope=scope, query=value.probe, k=30, call_site="context").hits
         lines = prompting.observation_lines(scope=scope, hits=hits, about=value.probe, now=value.middle)
         of_it = [line.text for line in lines if names[line.id] == value.id]
@@ -135,6 +138,7 @@ def dated(values: Sequence[Sequence[Value]]) -> Iterator[list[str]]:
         unmarked.append(bool(of_it) and prompting.OUTDATED not in of_it[0].split("]")[0])
         narrowed = retrieval.Narrowed(subject=value.subject)
         returned.append(value.id in _ids(scope, value, narrowed, names))
+    yield ["current value in the prompt for its subject and predicate", *_share(by_key)]
     yield ["current value in the prompt for its probe", *_share(shown)]
     yield [
         "of those, unmarked at the middle of its period",
@@ -150,6 +154,13 @@ def dated(values: Sequence[Sequence[Value]]) -> Iterator[list[str]]:
             *_share([r is not None for r in right]),
         ]
         yield [f"as of the middle of a period, {where}: it is one whose period holds the moment", *_share(told)]
+
+
+def _shown(scope: Scope, about: str, names: dict[int, str]) -> list[str]:
+    from observations import prompting, retrieval
+
+    hits = retrieval.look(scope=scope, query=about, k=30, call_site="context").hits
+    return [names[line.id] for line in prompting.observation_lines(scope=scope, hits=hits, about=about)]
 
 
 def _ids(scope: Scope, value: Value, narrowed: object, names: dict[int, str]) -> list[str]:

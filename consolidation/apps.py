@@ -12,9 +12,11 @@ class ConsolidationConfig(AppConfig):
 
     def ready(self) -> None:
         """The checks of policies and of the schedule; the groups, declared after each migrate, once their permissions
-        exist.
+        exist; and what a role may do in a scope, which is what its group may do.
         """
         import consolidation.checks  # noqa: F401
-        from consolidation.permissions import declare_groups
+        from consolidation.permissions import GROUPS, declare_groups
+        from observations import roles
 
+        roles.declare(GROUPS)
         post_migrate.connect(declare_groups, sender=self, dispatch_uid="palimpsest.groups")

@@ -24,6 +24,7 @@ HOUSEKEEPING = (
     "observations.tasks.age_outbox",
     "observations.tasks.observe_due",
     "consolidation.tasks.verify",
+    "consolidation.tasks.measure",
     "consolidation.tasks.plan_due",
 )
 WRITES_MEMORY = ("consolidation.tasks.apply_plan",)

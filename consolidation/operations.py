@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -42,7 +42,9 @@ class Approval(StrEnum):
 
 
 class State(StrEnum):
-    """Where an operation stands (DESIGN 4, Life). The last five are final for a generation."""
+    """Where an operation stands (DESIGN 4, Life). A decision that changed no memory may be reopened; what was applied
+    can only be undone, and undone, stale and edited are the end of a generation.
+    """
 
     PLANNED = "planned"  # AUTO, waiting for a person to apply the plan
     NEEDS_HUMAN = "needs_human"  # waiting for a decision
@@ -54,6 +56,37 @@ class State(StrEnum):
     UNDONE = "undone"  # applied and taken back
     STALE = "stale"  # its sources or the policy changed since planning
     FAILED = "failed"  # applying it failed and nothing was written
+    EDITED = "edited"  # a reviewer's edit of it took its place
+
+
+class Risk(IntEnum):
+    """How much a wrong yes would cost; the review queue is ordered by it."""
+
+    LOW = 1  # undo puts everything back, and a reader would hardly notice
+    MEDIUM = 2  # undo puts everything back; until then agents read something else
+    HIGH = 3  # words are gone for good once the grace period is over
+
+
+_RISKS: Final[dict[Kind, Risk]] = {
+    Kind.MERGE: Risk.LOW,
+    Kind.PROMOTE: Risk.LOW,
+    Kind.ARCHIVE: Risk.LOW,
+    Kind.COMPACT: Risk.MEDIUM,
+    Kind.SUPERSEDE: Risk.MEDIUM,
+    Kind.ALIAS: Risk.MEDIUM,
+    Kind.PRUNE: Risk.HIGH,
+    Kind.FORGET: Risk.HIGH,
+}
+
+
+def risk_of(kind: Kind) -> Risk:
+    """How much a wrong yes to an operation of this kind would cost."""
+    return _RISKS[kind]
+
+
+def uncertainty_of(*, score: float | None) -> float:
+    """From 0 (sure) to 1: how little the rule's own figure says; one half where the rule gives none."""
+    return 0.5 if score is None else round(1.0 - min(1.0, max(0.0, score)), 6)
 
 
 class Prefix(StrEnum):
@@ -142,6 +175,16 @@ class Proposal:
     def awaits_review(self) -> bool:
         """True when a person is asked: needs_human, or skipped but still for a person to see (C7)."""
         return self.approval is Approval.NEEDS_HUMAN
+
+    @property
+    def risk(self) -> Risk:
+        """How much a wrong yes would cost."""
+        return risk_of(self.kind)
+
+    @property
+    def uncertainty(self) -> float:
+        """How little the rule's own figure says, from 0 to 1."""
+        return uncertainty_of(score=self.score)
 
     @property
     def input_key(self) -> str:

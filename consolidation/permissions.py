@@ -12,9 +12,15 @@ VIEWS: Final = (
     *(f"observations.view_{model}" for model in ("scope", "episode", "observation", "event", "outbox", "tombstone")),
     *(f"observations.view_{model}" for model in ("modelcall", "intake", "intakerun", "corememory", "residue", "token")),
     *(f"consolidation.view_{model}" for model in ("plan", "operation", "pause", "policy", "verdict", "calibration")),
-    *(f"consolidation.view_{model}" for model in ("alias", "cardinality")),
+    *(f"consolidation.view_{model}" for model in ("alias", "cardinality", "suite", "probe", "proberun")),
+    *(f"consolidation.view_{model}" for model in ("projection", "sample", "demotion", "comment", "drill")),
+    "consolidation.view_bulkdecision",
+    *("observations.view_intakeitem", "observations.view_givenanswer"),
 )
-REVIEWS: Final = ("consolidation.review_operation", "observations.edit_core")
+REVIEWS: Final = (
+    *("consolidation.review_operation", "observations.edit_core", "observations.decide_held"),
+    *("consolidation.run_suite", "consolidation.comment"),
+)
 OPERATES: Final = (
     *("consolidation.apply_operation", "consolidation.make_plan", "consolidation.pause", "observations.run_intake"),
     *("django_celery_beat.view_periodictask", "django_celery_beat.change_periodictask"),
@@ -26,6 +32,8 @@ OPERATES: Final = (
 )
 STEERS: Final = (
     *("consolidation.add_policy", "consolidation.change_policy", "consolidation.enable_calibration"),
+    "consolidation.comment",
+    *("consolidation.make_suite", "consolidation.run_suite", "consolidation.sign_off", "consolidation.lift_demotion"),
     *("observations.set_intake", "observations.make_token", "observations.set_core", "observations.edit_core"),
 )
 GROUPS: Final = {

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from consolidation.operations import Approval, Json, Kind, canonical
+from consolidation.operations import Approval, Json, Kind, Risk, canonical
 from observations.normalise import key_part
 from observations.records import MemoryKind, StatedBy
 
@@ -117,7 +117,17 @@ class Policy:
     blast_floor: int = 20  # rows that one plan may always touch
     approval_ttl_hours: int = 72  # an approval expires after this
     grace_days: int = 30  # an approved prune can be undone for this long
+    two_person_kinds: tuple[Kind, ...] = (Kind.PRUNE, Kind.FORGET)  # a second person agrees to these
+    two_person_wide: bool = True  # and to what touches more of a scope than its blast radius
+    age_high_hours: int = 24  # how long an item of high risk may wait before people are told
+    age_medium_hours: int = 72
+    age_low_hours: int = 168
+    waiting_ttl_days: int = 30  # an item that nobody decided goes stale after this; it is never approved by time
     unattended: bool = False  # AUTO items may be applied by a schedule; never by default (R94)
+    # Measured error: how many of what was applied without a decision people are asked about, and how many may be wrong
+    sample_first: int = 20  # the first of a band are all asked about
+    sample_share: float = 0.05  # then this share
+    error_limit_per_1000: float = 5.0  # a band known to be wrong more often decides nothing alone any more
 
     def __post_init__(self) -> None:
         """Refuse figures outside their range, whichever way the policy was made."""
@@ -136,8 +146,11 @@ class Policy:
 
     @property
     def hash(self) -> str:
-        """sha256, hex, of the policy in one spelling; part of what an approval covers."""
-        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+        """sha256, hex, of the policy in one spelling; part of what an approval covers. What is measured afterwards is
+        no part of it.
+        """
+        covered = {name: value for name, value in self.to_dict().items() if name not in _AFTERWARDS}
+        return hashlib.sha256(canonical(covered)).hexdigest()
 
     def to_dict(self) -> dict[str, Json]:
         """The policy as JSON; `from_dict` reads it back."""
@@ -172,6 +185,14 @@ class Policy:
         except PolicyError:  # two fields that do not go together
             return cls()
 
+    def blast_limit(self, *, size: int) -> int:
+        """How many records one person may have touched at once in a scope of `size` current ones."""
+        return max(self.blast_floor, int(size * self.blast_share))
+
+    def age_hours(self, risk: Risk) -> int:
+        """How many hours an item of this risk may wait before people are told."""
+        return {Risk.LOW: self.age_low_hours, Risk.MEDIUM: self.age_medium_hours, Risk.HIGH: self.age_high_hours}[risk]
+
     def value_count(self, predicate: str) -> str:
         """What the policy says of a predicate: "one", "many", or "" where it says nothing. The words are normalised."""
         if predicate in map(key_part, self.many_valued):
@@ -199,12 +220,28 @@ RANGES: Final[dict[str, tuple[float, float]]] = {
     "blast_floor": (0, 1_000_000),
     "approval_ttl_hours": (1, 720),
     "grace_days": (1, 3_650),
+    "age_high_hours": (1, 8_760),
+    "age_medium_hours": (1, 8_760),
+    "age_low_hours": (1, 8_760),
+    "waiting_ttl_days": (1, 3_650),
+    "sample_first": (1, 10_000),
+    "sample_share": (0.01, 1.0),
+    "error_limit_per_1000": (0.1, 50.0),
 }
 _NUMBERS: Final = frozenset(
-    {"confidence_cap", "blast_share", "promoted_confidence", "max_compression", "archive_below"}
+    {
+        *("confidence_cap", "blast_share", "promoted_confidence", "max_compression", "archive_below"),
+        *("sample_share", "error_limit_per_1000"),
+    }
+)
+# They say what is looked at afterwards, not what may be done: what was proposed or approved stays as it is.
+_AFTERWARDS: Final = (
+    *("sample_first", "sample_share", "error_limit_per_1000"),
+    # Who agrees and how long people take is looked at when it is applied, whatever held when it was proposed
+    *("two_person_kinds", "two_person_wide", "age_high_hours", "age_medium_hours", "age_low_hours", "waiting_ttl_days"),
 )
 _OPTIONAL: Final = frozenset({"t_merge", "review_budget"})
-_FLAGS: Final = frozenset({"merge", "promote", "compact", "archive", "prune", "unattended"})
+_FLAGS: Final = frozenset({"merge", "promote", "compact", "archive", "prune", "two_person_wide", "unattended"})
 
 
 def faults(values: Mapping[str, Json]) -> dict[str, str]:
@@ -254,6 +291,9 @@ def _read(name: str, value: Json) -> object:
     if name in ("mergeable", "untouchable"):
         named = {_member(name, word, MemoryKind) for word in _list(name, value)}
         return tuple(kind for kind in MemoryKind if kind in named)  # in one order: the same policy has one hash
+    if name == "two_person_kinds":
+        chosen = {_member(name, word, Kind) for word in _list(name, value)}
+        return tuple(kind for kind in Kind if kind in chosen)
     if name in ("single_valued", "many_valued"):
         return _predicates(name, value)
     if name == "trigger":

@@ -66,6 +66,8 @@ class PrintedPlan:
     figures: str = ""  # one line: rows read, pairs compared, estimate of what was missed, seconds
     held_back: int = 0  # questions for people over the day's review budget
     untouchable: int = 0  # records that a policy lets no proposal touch
+    unreconciled: int = 0  # records that the background wrote without comparing them
+    covered: int = 0  # of them, those that operations of this plan take up
     more_skipped: bool = False  # the plan skips operations that are not among these
 
 
@@ -185,6 +187,12 @@ def _closing(
         lines.append(
             f"HELD BACK  {printed.held_back:,} more questions for people: over the day's review budget. Those that"
             " reads feel most came first, and the rest is proposed again."
+        )
+    if number := printed.unreconciled:
+        records = "record was" if number == 1 else "records were"
+        lines.append(
+            f"UNRECONCILED  {number:,} {records} stored without being compared; this plan takes up"
+            f" {printed.covered:,} of them, before all others."
         )
     if number := printed.untouchable:
         words = ("record is", "it is") if number == 1 else ("records are", "they are")

@@ -144,6 +144,8 @@ def _asked(proposal: Proposal, *, scope: Scope, rows: Sequence[Observation], by:
         reason=proposal.reason,
         product=dict(proposal.product),
         requested_by=by[:150],
+        risk=proposal.risk,
+        uncertainty=proposal.uncertainty,
         n_sources=len(rows),
         policy_hash=policy_of(scope.name).hash,
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,23 +18,28 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, connection
 from django.db.models import Count, Max
 
-from consolidation import invariants, planner, requests, rollout, runner, triggering
-from consolidation.models import Calibration, Pause, Plan, Policy
+from consolidation import invariants, planner, probing, projecting, requests, rollout, runner, sampling, triggering
+from consolidation.models import BulkDecision, Calibration, Pause, Plan, Planning, Policy, ProbeRun, Suite
 from consolidation.operations import plan as plan_label
-from consolidation.review import Refused
+from consolidation.review import Refused, ageing, bulk
 from consolidation.runner import Outcome
 from observations import ingest, outbox
 from observations.llm import NoModel
 from observations.models import Scope, database_now
 
 PLAN_SCOPE: Final = "plan_scope"
+PLAN_NOW: Final = "plan_now"
 APPLY_PLAN: Final = "apply_plan"
 REVIEW_RETIRE: Final = "review_retire"  # written by the store where a person has to decide
 REVIEW_CONTRADICTION: Final = "review_contradiction"
 REVIEW_FORGET: Final = "review_forget"
 SCHEDULE: Final = "schedule"
+ADMIN: Final = "admin"
 SEEN: Final = "seen"  # in a plan's figures: how its scope stood just before it was read
 PLANNED_AGAIN_AFTER = timedelta(days=7)  # a quiet scope too: retention and first uses need no change of a row
+
+TELL_OVERDUE: Final = "tell_overdue"
+_A_WHILE: Final = 120.0  # seconds of one turn at what may take longer: a worker's task ends after ten minutes
 
 _MOST_ASKED: Final = 60  # questions to the model per kind: a worker's task ends after ten minutes, whatever it does
 VERIFY: Final = "consolidation.tasks.verify"
@@ -105,6 +111,52 @@ def _plan_scope(job: outbox.Job) -> str:
     # Read before the planner's snapshot: what was committed in between counts as unseen, and is planned again.
     Plan.objects.filter(pk=made.pk).update(figures={**made.figures, SEEN: dict(seen)})
     return plan_label(made.pk)
+
+
+@outbox.handles(PLAN_NOW)
+def _plan_now(job: outbox.Job) -> str:
+    """A pass that a person asked for in the admin: one plan, however often it is delivered, and its progress."""
+    asked = Planning.objects.get(pk=job.number("planning"))
+    if asked.finished_at:
+        return outbox.ALREADY_DONE
+    row, window = Planning.objects.filter(pk=asked.pk), str(asked)
+    row.update(started_at=database_now(), done=0)
+    scopes = Scope.objects.filter(pk__in=asked.scopes)
+    made = Plan.objects.filter(pattern=asked.pattern, window=window).first()  # its worker died before it said so
+    try:
+        with _told_to(asked) as told:
+            made = made or planner.plan(
+                scopes=scopes, pattern=asked.pattern, by=asked.by, trigger=ADMIN, window=window, progress=told
+            )
+    except Refused as refusal:
+        row.update(finished_at=database_now(), error=str(refusal)[:300])
+        raise outbox.Hopeless(str(refusal)) from refusal
+    except Exception as fault:
+        if job.attempts >= outbox.MAX_ATTEMPTS:
+            row.update(finished_at=database_now(), error=f"It failed {job.attempts} times ({type(fault).__name__}).")
+        raise
+    row.update(finished_at=database_now(), plan=made)
+    return plan_label(made.pk)
+
+
+@contextmanager
+def _told_to(asked: Planning) -> Iterator[Callable[[str], None]]:
+    """Where a pass writes how far it is: a connection of its own, for the planner reads in a transaction that may write
+    nothing.
+    """
+    beside = connection.copy()
+
+    def told(what: str) -> None:
+        with beside.cursor() as cursor:
+            cursor.execute(_TOLD, [what[:200], asked.pk])
+
+    try:
+        yield told
+    finally:
+        beside.close()
+
+
+_TOLD: Final = "UPDATE consolidation_planning SET done = done + 1, doing = %s WHERE id = %s"
 
 
 def _planned(scope: Scope, window: str) -> bool:
@@ -197,9 +249,18 @@ def _apply_plan(job: outbox.Job) -> str:
     if not by or User.objects.filter(username=by, is_active=False).exists():
         raise outbox.Hopeless("the person who asked may not apply plans any more")
     try:
-        applied = rollout.apply_measured(plan=plan, by=by, confirmed=bool(job.payload.get("confirmed")))
+        applied = rollout.apply_measured(
+            plan=plan,
+            by=by,
+            confirmed=bool(job.payload.get("confirmed")),
+            agreed=job.word("agreed"),
+            shown=rollout.unpacked(job.word("shown")),
+        )
     except Refused as refusal:
         raise outbox.Hopeless(str(refusal)) from refusal
+    for result in applied.results:
+        if result.outcome == Outcome.REFUSED:  # nobody is in front of it: the item's page and this say why it was left
+            log.warning("%s: %s", plan, result.sentence)
     counts = Counter(result.outcome for result in applied.results)
     _warn_of_a_fall(plan, applied)
     if counts[Outcome.FAILED]:
@@ -211,6 +272,21 @@ def _warn_of_a_fall(plan: Plan, applied: rollout.Applied) -> None:
     """A worker has nobody in front of it: a fall of recall is logged, and refuses what would be applied unattended."""
     for sentence in applied.impact.fell:
         log.warning("%s: %s", plan, sentence)
+
+
+@outbox.handles(planner.PROJECT)
+def _project_plan(job: outbox.Job) -> str:
+    """Measure what applying a plan would do; one that falls is shown in red and not applied unattended (R112)."""
+    plan = Plan.objects.get(pk=job.number("plan"))
+    scopes = Scope.objects.filter(operations__plan_items__plan=plan).distinct()
+    try:
+        made = projecting.project(plan=plan, by=_asker(job), scopes=list(scopes))
+    except Refused as refusal:
+        raise outbox.Hopeless(str(refusal)) from refusal
+    for row in made:
+        if row.fell:
+            log.warning("%s would cost recall in scope %s: %s probes lost", plan, row.scope_id, len(row.lost))
+    return f"{len(made)} scopes"
 
 
 @shared_task(ignore_result=True)
@@ -265,6 +341,67 @@ def keys_due() -> str:
     return f"{sum(not one.before for one in asked)} scopes"
 
 
+# --- probes ---------------------------------------------------------------------------------------------------------
+
+
+@shared_task(ignore_result=True)
+def run_suites() -> str:
+    """Have every suite in force asked (R26). Its schedule is off until a person enables it. Writes outbox rows only; a
+    suite that waits already is asked once.
+    """
+    suites = list(Suite.objects.in_force())
+    for suite in suites:
+        probing.run_later(suite=suite, by=SCHEDULE, cause=ProbeRun.Cause.TASK)
+    return f"{len(suites)} suites"
+
+
+@outbox.handles(probing.RUN_SUITE)
+def _run_suite(job: outbox.Job) -> str:
+    figures = probing.run_asked(job=job).figures
+    for gate in figures.gates:
+        log.warning("suite %s: %s", job.number("suite"), gate)
+    return f"{figures.probes} probes"
+
+
+# --- the queue ------------------------------------------------------------------------------------------------------
+
+
+@outbox.handles(bulk.BULK_DECIDE)
+def _bulk_decide(job: outbox.Job) -> str:
+    """Go on with one decision over many items; a killed worker's row comes here again, and finds those that wait."""
+    asked = BulkDecision.objects.get(pk=job.number("bulk"))
+    if bulk.carry_out(bulk=asked, seconds=_A_WHILE):
+        raise outbox.Again
+    return f"{asked.total} items"
+
+
+@shared_task(ignore_result=True)
+def tell_overdue() -> str:
+    """Have reviewers mailed what waits past its age, once per item. Each mail has its own row, which is tried again."""
+    return outbox.perform(task=TELL_OVERDUE, scope_id=None, key=TELL_OVERDUE, payload={})
+
+
+@outbox.handles(TELL_OVERDUE)
+def _tell_overdue(job: outbox.Job) -> str:
+    told = ageing.tell()
+    if told.why:
+        log.info("%s overdue items, and nobody is mailed: %s", told.items, told.why)
+    return f"{told.told} of {told.items} overdue items are told to {told.people} people"
+
+
+@outbox.handles(ageing.MAIL_OVERDUE)
+def _mail_overdue(job: outbox.Job) -> str:
+    return ageing.mail(person=job.number("person"), first=job.number("first"), last=job.number("last"))
+
+
+@shared_task(ignore_result=True)
+def expire_waiting() -> str:
+    """Make stale what nobody decided for as long as its policy lets it wait; it never approves. Harmless when sent
+    twice.
+    """
+    return f"{ageing.expire(by=SCHEDULE, seconds=_A_WHILE)} went stale"
+
+
 # --- housekeeping ---------------------------------------------------------------------------------------------------
 
 
@@ -278,6 +415,15 @@ def verify() -> str:
         log.error("invariant %s does not hold: %s (%s)", found.id, found.sentence, ", ".join(found.rows))
     outbox.note_run(task=VERIFY, error=", ".join(found.id for found in broken))
     return f"{len(broken)} broken"
+
+
+@shared_task(ignore_result=True)
+def measure() -> str:
+    """Have people asked about what was applied without a decision and nobody looked at, as after a crash; and take its
+    automatic status from every band that is known to be wrong too often. Harmless when sent twice.
+    """
+    chosen, fell = sampling.choose(), sampling.demote()
+    return f"{chosen} to check, {len(fell)} demoted"
 
 
 # --- what is asked of people ----------------------------------------------------------------------------------------

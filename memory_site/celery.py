@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import worker_process_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_site.settings")
 
@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 # What a request may lose to a broker that accepts connections and never answers. Workers read with the patience of the
 # settings.
 WRITE_TIMEOUT = 0.3
+NICENESS = 10  # of the processes that work in the background: 0 is a program's own, 19 the most that can be given up
 
 
 class PalimpsestCelery(Celery):
@@ -31,6 +32,12 @@ class PalimpsestCelery(Celery):
 app = PalimpsestCelery("palimpsest")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@worker_process_init.connect
+def give_way(**_: Any) -> None:
+    """A process that plans and embeds leaves the processor to one that answers somebody, where both want it."""
+    os.nice(NICENESS)
 
 
 @worker_ready.connect

@@ -27,6 +27,12 @@ WITHOUT_DATABASE = frozenset(
     | {"optimizemigration"}
 )
 
+THROWAWAY = frozenset({"simulate"})  # commands that write, and never into a database that anybody uses
+# How such a database says of itself that it is one.
+_MARK = (
+    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET palimpsest.throwaway = %L', current_database(), 'on'); END $$"
+)
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command; leaves by SystemExit when its status is not 0."""
@@ -108,6 +114,10 @@ def _leave(sentence: str, *, status: int = NOT_DONE, as_json: bool = False) -> N
 @contextlib.contextmanager
 def _database_for(words: Sequence[str]) -> Iterator[None]:
     """The settings of a database in the environment, for commands that need one."""
+    if _command(words) in THROWAWAY and needs_database(words):
+        with _throwaway():
+            yield
+        return
     if os.environ.get("DATABASE_URL"):
         yield
         return
@@ -124,6 +134,30 @@ def _database_for(words: Sequence[str]) -> Iterator[None]:
         if _command(words) != "migrate":
             with migration_lock():
                 _migrate_when_behind()
+        yield
+
+
+@contextlib.contextmanager
+def _throwaway() -> Iterator[None]:
+    """An embedded stack of its own, marked and removed afterwards, whatever DATABASE_URL says; no model is asked."""
+    import psycopg
+
+    from memory_site.embedded import ephemeral
+
+    for name in ("DATABASE_URL", "MIGRATE_DATABASE_URL", "REDIS_URL"):
+        os.environ.pop(name, None)
+    with ephemeral() as urls:
+        os.environ.update(
+            DATABASE_URL=urls.database_url,
+            MIGRATE_DATABASE_URL=urls.migrate_database_url,
+            REDIS_URL=urls.redis_url,
+            SECRET_KEY=secrets.token_urlsafe(50),
+            ANTHROPIC_API_KEY="",  # set, so that .env does not set it
+        )
+        os.environ.setdefault("LOG_LEVEL", "ERROR")  # nobody waits for its queue
+        with psycopg.connect(urls.superuser_url or "", autocommit=True) as superuser:
+            superuser.execute(_MARK)
+        _migrate_when_behind()
         yield
 
 

@@ -15,7 +15,7 @@ from psycopg import sql
 
 # table -> columns the application may UPDATE. None of these tables grants DELETE or TRUNCATE.
 UPDATABLE: dict[str, tuple[str, ...]] = {
-    "observations_scope": ("held_at", "held_until", "hold_reason"),
+    "observations_scope": ("held_at", "held_until", "hold_reason", "index_profile"),
     "observations_episode": ("status", "version"),
     "observations_observation": ("status", "version", "superseded_by_id", "valid_from", "valid_to", "reconciled_at"),
     "observations_evidence": (),
@@ -35,7 +35,7 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
     "observations_corememory": ("value", "description", "limit", "read_only", "revision", "updated_at"),
     "observations_corerevision": (),
     "observations_token": ("name", "revoked_at", "revoked_by", "last_used_at"),
-    "consolidation_plan": ("explained_at", "state", "failures", "figures"),
+    "consolidation_plan": ("explained_at", "state", "failures", "figures", "asked_by", "asked_at", "asked_digest"),
     "consolidation_planitem": ("opened_at", "opened_by"),
     "consolidation_operation": (
         *("status", "decision", "decision_text", "decision_object", "decision_reason", "decided_by", "decided_at"),
@@ -49,7 +49,7 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
             "undone_at",
             "undone_by",
         ),
-        "outcome",
+        *("outcome", "needs_second", "seconded_by", "seconded_at"),
     ),
     "consolidation_operationsource": (
         *("prior_status", "prior_superseded_by_id", "prior_valid_from", "prior_valid_to", "applied_version"),
@@ -61,8 +61,18 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
     "consolidation_suite": (),
     "consolidation_probe": (),
     "consolidation_proberun": (),
+    "consolidation_projection": ("signed_off_at", "signed_off_by", "sign_off_reason"),
+    "consolidation_sample": ("judged", "judged_at", "judged_by"),
+    "consolidation_planning": ("started_at", "finished_at", "done", "doing", "plan_id", "error"),
+    "consolidation_comment": (),
+    "consolidation_drill": ("answer", "answered_at"),
+    "consolidation_bulkdecision": ("reason", "finished_at"),
+    "consolidation_bulkitem": ("outcome", "sentence"),
+    "consolidation_overdue": (),
+    "consolidation_demotion": ("lifted_at", "lifted_by", "lifted_reason"),
 }
-NEVER_UPDATED = ("consolidation_consumption",)  # made by apply, deleted by undo
+# A consumption is made by apply and deleted by undo; an answer is kept 90 days.
+NEVER_UPDATED = ("consolidation_consumption", "observations_givenanswer")
 # Written only by the database's own functions.
 READ_ONLY = ("observations_transition", "observations_tombstone", "consolidation_policyrevision", "django_migrations")
 ERASE = "palimpsest_erase_observations(bigint, bigint[], text, text, text)"

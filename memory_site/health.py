@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from consolidation.models import Pause
-from observations import outbox
+from observations import failures, outbox
 from observations.checks import powers
 from observations.models import database_now
 
@@ -58,6 +58,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
         report.found["database"] = "unreachable"
         report.faults.append(f"the database does not answer ({type(error).__name__})")
     _broker(report)
+    report.found["failed_reads"] = failures.counted()
     body = {"status": report.status, "reasons": [*report.faults, *report.worries], **report.found}
     return JsonResponse(body, status=503 if report.faults else 200)
 

@@ -64,6 +64,7 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "libraries": {"texts": "consolidation.admin.texts"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -102,6 +103,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "admin/locked.html"
+AXES_ENABLE_ADMIN = False  # its lists show what strangers typed as it stands; `axes_reset_username` opens a name
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -124,7 +126,6 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": ["'none'"],
         "frame-ancestors": ["'none'"],
         "form-action": ["'self'"],
-        "img-src": ["'self'", "data:"],  # the admin's own stylesheet draws its icons as data: images
     }
 }
 X_FRAME_OPTIONS = "DENY"
@@ -178,6 +179,11 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 
+# Who is mailed when a rule loses its automatic status, and through which server; nobody by default.
+ADMINS = [(address, address) for address in env.list("PALIMPSEST_MAIL_TO", default=[])]
+vars().update(env.email_url("PALIMPSEST_MAIL_URL", default="dummymail://"))
+EMAIL_TIMEOUT = 10
+
 # The language model: without a key, what needs one does not run and says so.
 ANTHROPIC_API_KEY = env.str("ANTHROPIC_API_KEY", default="")
 ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")  # any endpoint that speaks the Messages API
@@ -186,6 +192,10 @@ PALIMPSEST_MODEL_TIMEOUT_SECONDS = env.float("PALIMPSEST_MODEL_TIMEOUT_SECONDS",
 PALIMPSEST_MODEL_RETRIES = env.int("PALIMPSEST_MODEL_RETRIES", default=3)
 PALIMPSEST_MODEL_PRICES = env.str("PALIMPSEST_MODEL_PRICES", default="")  # "input,output" in dollars per million tokens
 PALIMPSEST_MODEL_DEBUG = env.bool("PALIMPSEST_MODEL_DEBUG", default=False)  # questions and answers go to the log
+# Which model selects among episodes for a prompt (empty: the same), and the seconds it has: inside the one second that
+# our client gives a whole call, so that the rule can still answer.
+PALIMPSEST_SELECT_MODEL = env.str("PALIMPSEST_SELECT_MODEL", default="")
+PALIMPSEST_SELECT_SECONDS = env.float("PALIMPSEST_SELECT_SECONDS", default=0.6)
 PALIMPSEST_BUDGET_DOLLARS_PER_DAY = env.float("PALIMPSEST_BUDGET_DOLLARS_PER_DAY", default=5.0)
 PALIMPSEST_BUDGET_DOLLARS_PER_SCOPE_PER_DAY = env.float("PALIMPSEST_BUDGET_DOLLARS_PER_SCOPE_PER_DAY", default=1.0)
 
@@ -195,6 +205,12 @@ PALIMPSEST_EMBEDDINGS_URL = env.str("PALIMPSEST_EMBEDDINGS_URL", default="")
 PALIMPSEST_EMBEDDINGS_KEY = env.str("PALIMPSEST_EMBEDDINGS_KEY", default="")
 PALIMPSEST_EMBEDDINGS_MODEL = env.str("PALIMPSEST_EMBEDDINGS_MODEL", default="")
 PALIMPSEST_EMBEDDINGS_DIMENSIONS = env.int("PALIMPSEST_EMBEDDINGS_DIMENSIONS", default=0)
+
+# What counts beside a cosine of 1 when a search ranks: all words of the query, its naming of a row's subject; and the
+# share of its score that a row loses as it fades (docs/decisions/0005, 0010 and 0020).
+PALIMPSEST_SEARCH_WORDS = env.float("PALIMPSEST_SEARCH_WORDS", default=0.35)
+PALIMPSEST_SEARCH_SUBJECT = env.float("PALIMPSEST_SEARCH_SUBJECT", default=0.35)
+PALIMPSEST_SEARCH_FADING = env.float("PALIMPSEST_SEARCH_FADING", default=0.1)
 
 configure_logs()
 LOGGING = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -30,6 +31,13 @@ class PalimpsestAdminSite(AdminSite):
             return super().index(request, extra_context)
         context = {**self.each_context(request), "title": self.index_title, **desk(request), **(extra_context or {})}
         return TemplateResponse(request, "admin/desk.html", context)
+
+    def app_index(
+        self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """Django's list of one app's tables, by the app's name."""
+        title = next((app.verbose_name for app in apps.get_app_configs() if app.label == app_label), app_label)
+        return super().app_index(request, app_label, {"title": title, **(extra_context or {})})
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Django's own, without the look-ups."""

@@ -13,5 +13,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
-    path("healthz", healthz),
+    path("healthz", healthz, name="healthz"),
 ]

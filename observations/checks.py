@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 
 from observations.embedding import EmbeddingError, MiniLM, embedder
+from observations.retrieval import Weights, current_embedder, fades, large
 
 LOCAL = {"localhost", "127.0.0.1", "[::1]", "testserver"}
 SHORTEST_KEY = 32  # characters
@@ -109,6 +110,34 @@ def embedder_is_the_measured_one(**_: Any) -> list[CheckMessage]:
         hint = "Reinstall the project, or choose another embedder with PALIMPSEST_EMBEDDER."
         return [Error(str(error), hint=hint, id="palimpsest.E005")]
     return []
+
+
+@register()
+def search_is_weighed(**_: Any) -> list[CheckMessage]:
+    """palimpsest.E012: a weight of the search that is no number, or out of its range, would rank anything anyhow."""
+    hint = "Set it as docs/operations.md says, or leave it out: the defaults are measured."
+    try:
+        Weights.of_settings()
+        fades("search")
+    except ValueError as error:
+        return [Error(str(error), hint=hint, id="palimpsest.E012")]
+    return []
+
+
+@register(Tags.database)
+def large_scopes_have_their_index(*, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """palimpsest.W013: a search in a large scope without an index reads every one of its vectors."""
+    if "default" not in (databases or ()):
+        return []
+    try:
+        found = large.unindexed(profile=current_embedder().profile)
+    except (DatabaseError, EmbeddingError):
+        return []  # the command that needs either says so itself
+    hint = "Run `manage.py memory index` with MIGRATE_DATABASE_URL set; `memory index --list` names the large scopes."
+    return [
+        Warning(f"Scope {name} has {rows:,} current rows and no index.", hint=hint, id="palimpsest.W013")
+        for name, rows in found
+    ]
 
 
 @register()

@@ -3,7 +3,7 @@
 Reads never raise for a store that is slow, refuses or is gone: they return nothing ("" or an empty list) within the
 deadline and log a warning, so that a broken memory is a thinner prompt and never an outage (R132, R133). Writes raise
 `NotWritten`: nothing is queued behind the caller's back, and what was not answered says so, with the key under which it
-may be sent again without being done twice.
+may be sent again without being done twice. Every method is the call of that name: docs/api.md says what it takes.
 
     memory = Client(url="http://localhost:8000", token="pal_...", scope="team/project")
     memory.remember("The relay fix shipped on Monday.", stated_by="agent")
@@ -83,9 +83,20 @@ class Client:
 
     # --- reads: nothing on failure, and a warning -------------------------------------------------------------------
 
-    def prompt(self, *, about: str = "", session: str = "", k: int = 10) -> str:
-        """The memory block for a prompt; "" when nothing is relevant, and on any failure."""
-        return str(self._read("/prompt", {"about": about, "session": session, "k": k}).get("text", ""))
+    def prompt(self, *, about: str = "", session: str = "", k: int = 10, **more: str | int | None) -> str:
+        """The memory block for a prompt; "" when nothing is relevant, and on any failure.
+
+        `more` is `goals`, `longest` (characters), `max_tokens` and `as_of` (ISO 8601, with its zone).
+        """
+        return str(self._read("/prompt", {"about": about, "session": session, "k": k, **more}).get("text", ""))
+
+    def episodic_context(self, query: str, *, goals: str = "", k: int = 10, **more: str | int | None) -> str:
+        """What was said and summarised before that helps with a query; "" when nothing does, and on any failure."""
+        return str(self._read("/episodic-context", {"query": query, "goals": goals, "k": k, **more}).get("text", ""))
+
+    def get_answer(self, *, answer: str = "", at: str = "") -> Json:
+        """What an agent was told, by the answer's id or the last one by a moment: `rows`. {} on any failure."""
+        return self._get("/answers", {"answer": answer} if answer else {"at": at})
 
     def search(self, query: str, *, k: int = 5, **narrowed: str | bool | None) -> list[Json]:
         """Rows for a query, best first: `id`, `text`, `trust`, `why`, `score`, `status`. [] on any failure.
@@ -99,18 +110,38 @@ class Client:
         """The two nearest rows: whether something is known already. [] on any failure."""
         return list(self._read("/known", {"query": query}).get("hits", []))
 
-    def core(self, label: str) -> str:
-        """The text of one core memory; "" when there is none, and on any failure."""
-        return str(self._get(f"/core/{quote(label, safe='')}", {}).get("value", ""))
-
-    def observations(self, *, cursor: str = "", limit: int = 50) -> tuple[list[Json], str]:
+    def list_observations(self, *, cursor: str = "", limit: int = 50) -> tuple[list[Json], str]:
         """Current rows, newest first, and the cursor of the next page ("" on the last). ([], "") on any failure."""
-        page = self._get("/observations", {"limit": limit, **({"cursor": cursor} if cursor else {})})
+        page = self._get("/observations", _page(cursor, limit))
         return list(page.get("observations", [])), str(page.get("next", ""))
 
-    def history(self, obs_id: str) -> list[Json]:
+    def get_observation(self, obs_id: str) -> Json:
+        """One current row with its evidence. {} when it is not current, and on any failure."""
+        return self._get(_row(obs_id), {})
+
+    def history_of_observation(self, obs_id: str) -> list[Json]:
         """How a row came to be and what became of it, oldest first. [] on any failure."""
-        return list(self._get(f"/observations/{quote(obs_id, safe='')}/history", {}).get("links", []))
+        return list(self._get(f"{_row(obs_id)}/history", {}).get("links", []))
+
+    def intake_status(self) -> Json:
+        """Whether turns are read in the background, and how many wait. {} on any failure."""
+        return self._get("/intake", {})
+
+    def core_list(self) -> list[Json]:
+        """All core memory of the scope, by label. [] on any failure."""
+        return list(self._get("/core", {}).get("core", []))
+
+    def core_get(self, label: str) -> Json:
+        """One core memory: `value`, and the `revision` to name in an edit. {} when there is none, and on any failure.
+
+        Who edits what was read asks whether it was read: {} is not an empty text.
+        """
+        return self._get(_core(label), {})
+
+    def core_revisions(self, label: str, *, cursor: str = "", limit: int = 50) -> tuple[list[Json], str]:
+        """The edits of a core memory, newest first, and the cursor of the next page. ([], "") on any failure."""
+        page = self._get(f"{_core(label)}/revisions", _page(cursor, limit))
+        return list(page.get("revisions", [])), str(page.get("next", ""))
 
     # --- writes: an answer, or NotWritten ----------------------------------------------------------------------------
 
@@ -130,15 +161,19 @@ class Client:
 
     def correct(self, obs_id: str, text: str, *, key: str = "", **fields: object) -> Json:
         """Put a new claim in the place of one exact row."""
-        return self._write(f"/observations/{quote(obs_id, safe='')}/correct", {"text": text, **fields}, key=key)
+        return self._write(f"{_row(obs_id)}/correct", {"text": text, **fields}, key=key)
 
     def retire(self, obs_id: str, *, why: str = "other", key: str = "") -> Json:
         """Take one exact row out of the reads; nothing is lost."""
-        return self._write(f"/observations/{quote(obs_id, safe='')}/retire", {"why": why}, key=key)
+        return self._write(f"{_row(obs_id)}/retire", {"why": why}, key=key)
 
     def restore(self, obs_id: str, *, key: str = "") -> Json:
         """Bring one retired row back."""
-        return self._write(f"/observations/{quote(obs_id, safe='')}/restore", {}, key=key)
+        return self._write(f"{_row(obs_id)}/restore", {}, key=key)
+
+    def take_back(self, obs_id: str, *, key: str = "") -> Json:
+        """Undo that the background put a row in the place of another: `id` is archived, `back` is current again."""
+        return self._write(f"{_row(obs_id)}/take-back", {}, key=key)
 
     def forget(self, *, key: str = "", **what: object) -> Json:
         """Ask that something be forgotten for good; a person decides. `what`: ids, subject_of or everything."""
@@ -148,13 +183,29 @@ class Client:
         """Put a change of rows before a person: retire, forget or supersede."""
         return self._write("/proposals", {"kind": kind, "ids": list(ids), **fields}, key=key)
 
-    def hold_residue(self, items: Sequence[str], *, session: str = "", key: str = "") -> Json:
+    def residue_hold(self, items: Sequence[str], *, session: str = "", key: str = "") -> Json:
         """Hand in what was noticed in a run; it stands in prompts for three days and is never remembered."""
         return self._write("/residue", {"items": list(items), "session": session}, key=key)
 
-    def edit_core(self, label: str, edit: str, *, key: str = "", **fields: object) -> Json:
-        """Edit core memory: append (text), replace (old, new), rethink (value) or undo, with the `revision` read."""
-        return self._write(f"/core/{quote(label, safe='')}/{quote(edit, safe='')}", fields, key=key)
+    def core_create(self, label: str, value: str = "", *, key: str = "", **fields: object) -> Json:
+        """Make a labelled text that is always in the prompt. `fields`: limit, description, read_only."""
+        return self._write("/core", {"label": label, "value": value, **fields}, key=key)
+
+    def core_append(self, label: str, text: str, *, revision: int | None = None, key: str = "") -> Json:
+        """Add a line to a core memory. With the `revision` that was read, another's edit meanwhile is a conflict."""
+        return self._write(f"{_core(label)}/append", {"text": text, "revision": revision}, key=key)
+
+    def core_replace(self, label: str, old: str, new: str, *, revision: int | None = None, key: str = "") -> Json:
+        """Replace the one occurrence of a string, byte for byte."""
+        return self._write(f"{_core(label)}/replace", {"old": old, "new": new, "revision": revision}, key=key)
+
+    def core_rethink(self, label: str, value: str, *, revision: int | None = None, key: str = "") -> Json:
+        """Write a core memory anew."""
+        return self._write(f"{_core(label)}/rethink", {"value": value, "revision": revision}, key=key)
+
+    def core_undo(self, label: str, *, revision: int | None = None, key: str = "") -> Json:
+        """Take the newest edit back; with its `revision`, also one that somebody else made."""
+        return self._write(f"{_core(label)}/undo", {"revision": revision}, key=key)
 
     # --- calling -----------------------------------------------------------------------------------------------------
 
@@ -271,6 +322,18 @@ class _Exchange:
                 held.shutdown(socket.SHUT_RDWR)
             except OSError:
                 log.debug("the connection was closed already")
+
+
+def _row(obs_id: str) -> str:
+    return f"/observations/{quote(obs_id, safe='')}"
+
+
+def _core(label: str) -> str:
+    return f"/core/{quote(label, safe='')}"
+
+
+def _page(cursor: str, limit: int) -> dict[str, object]:
+    return {"limit": limit, **({"cursor": cursor} if cursor else {})}
 
 
 def _first(path: str) -> str:

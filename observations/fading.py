@@ -29,7 +29,7 @@ def strength(*, created_at: datetime, half_life_days: int | None, now: datetime,
 
 def strength_sql(*, now: str, floor: str) -> str:
     """`strength` of a row of observations as an SQL expression. Both arguments are SQL: a function or a placeholder."""
-    age = f"extract(epoch FROM {now} - created_at)::float8 / 86400 / half_life_days"
+    age = f"date_part('epoch', {now} - created_at) / 86400 / half_life_days"  # extract() is numeric: 3 times slower
     return (
         "CASE WHEN half_life_days IS NULL THEN 1"
         f" ELSE greatest({floor}, power(0.5::float8, least(greatest({age}, 0), {_MOST_HALVINGS}))) END"

@@ -19,14 +19,33 @@ _OWN: Final = re.compile(
     r"|(?:- )?\[trust: (?:high|medium|low)\b[^\]\n]{0,60}\][^\n]*",
     re.DOTALL | re.IGNORECASE,
 )
-_ANGLES: Final = str.maketrans({"<": "\u2039", ">": "\u203a"})  # what looks like an angle and is none
+# What looks like an angle and is none, also for the wide and the small one, which a reader may take for the same.
+_ANGLES: Final = str.maketrans(dict.fromkeys("<\uff1c\ufe64", "\u2039") | dict.fromkeys(">\uff1e\ufe65", "\u203a"))
+_CLAIMED: Final = re.compile(r"\[(?=\s*trust\s*:)", re.IGNORECASE)  # the beginning of a label, which we alone write
+# Printable to Python, and seen by nobody: fillers, joiners and variation selectors, in which words can be hidden.
+_HIDDEN: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+
+
+def hidden(character: str) -> bool:
+    """Whether a character is printable to Python and seen by nobody."""
+    return _HIDDEN.fullmatch(character) is not None
+
+
+def seen(text: str) -> str:
+    """The text without what nobody sees: hidden characters are gone; those that end lines, control, or turn text round
+    are spaces. One line.
+    """
+    printed = "".join(ch if ch.isprintable() else " " for ch in _HIDDEN.sub("", text))
+    return " ".join(printed.split())
 
 
 def plain(text: str) -> str:
-    """A text as one line of data that holds no mark: angles are replaced, line ends and control characters become
-    spaces.
+    """A text as one line of data that holds no mark and begins no label: angles are replaced, and the bracket of what
+    looks like a label is a round one (C15).
     """
-    return " ".join("".join(ch if ch.isprintable() else " " for ch in text.translate(_ANGLES)).split())
+    return _CLAIMED.sub("(", seen(text).translate(_ANGLES))
 
 
 def fenced(lines: list[str]) -> str:

@@ -207,7 +207,7 @@ def normalised(text: str) -> str:
 
 def key_part(value: str) -> str:
     """A subject, predicate or object as keys are compared: 'lives_in' equals 'Lives in'. Empty when blank."""
-    return normalised(value.replace("_", " "))
+    return normalised(value.replace("_", " ")) if value else ""
 
 
 def is_english(words: Iterable[str]) -> bool:
@@ -243,7 +243,7 @@ def _folded(plain: str) -> str:
     """Case folded; '5 %' and '5pm' in one form; a letter A that is a name marked, so that no article hides it."""
     if _DIGIT.search(plain):
         plain = _CLOCK.sub(r"\1 \2m", _MINUS.sub(" \u2212 ", _PERCENT.sub("", plain)))
-    if not plain.isupper():
+    if (" a" in plain or " A" in plain) and not plain.isupper():
         plain = _LONE_A.sub(_lettered, plain)
     if plain.isascii():
         return plain.lower()

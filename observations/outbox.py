@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 SWEEP: Final = "observations.tasks.sweep"
 QUIET_SECONDS: Final = 30.0  # after a broker refused a wake-up, for how long none is tried; beat has it swept as often
+WAKE_EVERY: Final = 0.5  # seconds between two wake-ups of a process: sending one costs as much as a small write
 WAKE_EXPIRES: Final = 120  # a wake-up nobody took by then is dropped, so that none pile up while no worker runs
 LEASE_SECONDS: Final = 30.0
 RENEW_SECONDS: Final = 10.0
@@ -48,6 +49,7 @@ WAITING: Final = "waiting"
 _PROJECT = Path(__file__).resolve().parent.parent
 _LAST = "last"  # key of the one row that says when a housekeeping task last ran
 _quiet_until = 0.0
+_sent_at = -WAKE_EVERY
 _asked = threading.Event()  # somebody wants a wake-up sent
 _sending = threading.Lock()  # held by the one thread that sends
 
@@ -170,26 +172,38 @@ def _insert(
 
 
 def wake() -> None:
-    """Ask a worker to sweep, from a thread: the caller never waits for a broker. Asking twice at once sends one
-    message.
+    """Ask a worker to sweep, from a thread: the caller never waits for a broker. The first is sent at once; however
+    often it is asked after that, one message is sent in WAKE_EVERY seconds, the last after the last asking.
     """
     if time.monotonic() < _quiet_until:
         return
     _asked.set()
     if _sending.acquire(blocking=False):
-        # Not a daemon: a command that ends now still sends, for the third of a second that may take.
-        threading.Thread(target=_send_all, name="wake").start()
+        try:  # not a daemon: a command that ends now still sends, for the third of a second that may take
+            threading.Thread(target=_send_all, name="wake").start()
+        except RuntimeError:  # the system has no thread to give: the next asking tries again
+            _sending.release()
+            log.warning("no thread can be started to wake a worker; the sweeper will find the work")
 
 
 def _send_all() -> None:
+    global _sent_at
     try:
         while _asked.is_set():
+            _pause()
             _asked.clear()
+            _sent_at = time.monotonic()
             send_wake()
     finally:
         _sending.release()
     if _asked.is_set():  # asked between the last look and the release
         wake()
+
+
+def _pause() -> None:
+    """Until the next wake-up may be sent, or the process ends."""
+    while (left := _sent_at + WAKE_EVERY - time.monotonic()) > 0 and threading.main_thread().is_alive():
+        time.sleep(min(left, 0.05))
 
 
 def send_wake() -> bool:
@@ -208,9 +222,9 @@ def send_wake() -> bool:
 
 def _forget_threads() -> None:
     """A forked child has none of its parent's threads, so nobody would release what one of them held."""
-    global _sending
+    global _asked, _sending
     _sending = threading.Lock()
-    _asked.clear()
+    _asked = threading.Event()  # a new one: a thread may have held the old one's own lock
 
 
 os.register_at_fork(after_in_child=_forget_threads)

@@ -6,9 +6,11 @@ nothing is left out but what is said twice. English words decide what is unfinis
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -183,11 +185,44 @@ def _matter(text: str) -> list[str]:
     return [word for word in tokens(text) if word not in _GRAMMAR | _UNFINISHED | _FINISHED]
 
 
-def names(*, query: str, subject: str) -> bool:
-    """Whether a query names a subject of two words or more, all of them: a first name alone says too little."""
-    words = set(tokens(subject))
-    asked = {word.removesuffix("'s") for word in tokens(query)}
-    return len(words) > 1 and words <= asked
+class Named(IntEnum):
+    """How a query names the key of a row."""
+
+    NOT = 0
+    ONE_WORD = 1  # its subject, whose only word it is: a first name, which says too little, or a rare name
+    SUBJECT = 2  # its subject, or two words of three and more
+    KEY = 3  # its subject, whole, and its predicate
+
+
+def names(*, query: str, subject: str, predicate: str = "") -> Named:
+    """How far a query names a key. Accents and endings make no difference, nor do "the" and "of" in a long name."""
+    asked = {_folded(word) for word in tokens(query)}
+    words = {_folded(word) for word in tokens(subject)}
+    said = {_folded(word) for word in tokens(predicate.replace("_", " ")) if word not in _GRAMMAR}
+    if words and words <= asked:
+        if said and said <= asked:
+            return Named.KEY
+        return Named.SUBJECT if len(words) > 1 else Named.ONE_WORD
+    core = {word for word in words if word not in _GRAMMAR}
+    shared = core & asked
+    return Named.SUBJECT if len(shared) >= 2 and 3 * len(shared) >= 2 * len(core) else Named.NOT
+
+
+def named_in(query: str) -> list[str]:
+    """The runs of words in a query that may be a subject, as keys are compared: up to eight words long."""
+    words = [word.removesuffix("'s") for word in tokens(query)[:_ASKED]]
+    runs = (words[at : at + size] for size in range(1, _LONGEST_NAME + 1) for at in range(len(words) - size + 1))
+    return list(dict.fromkeys(" ".join(run) for run in runs if not _GRAMMAR.issuperset(run)))
+
+
+_ASKED: Final = 64  # words of a query
+_LONGEST_NAME: Final = 8  # words of a subject
+
+
+def _folded(word: str) -> str:
+    """A word without accents and ending, as names are compared."""
+    letters = unicodedata.normalize("NFKD", word.removesuffix("'s"))
+    return _stem("".join(letter for letter in letters if not unicodedata.combining(letter)))
 
 
 def doubtful(row: Candidate, *, now: datetime) -> str:

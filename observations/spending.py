@@ -41,10 +41,11 @@ def configured() -> bool:
     return bool(settings.ANTHROPIC_API_KEY)
 
 
-def door(*, scope_id: int | None) -> Completer:
+def door(*, scope_id: int | None, model: str = "", seconds: float | None = None) -> Completer:
     """The model, for requests of this scope (None: of the whole store). Raises NoModel when none is configured.
 
-    No query and no connection until something is asked; then one query before a call and one insert after it.
+    No query and no connection until something is asked; then one query before a call and one insert after it. `model`
+    names another one than the settings do. With `seconds` there is one attempt, and it may take so long.
     """
     if not configured():
         raise NoModel("No language model is configured; set ANTHROPIC_API_KEY, then run this again.")
@@ -52,14 +53,15 @@ def door(*, scope_id: int | None) -> Completer:
         price = price_in(settings.PALIMPSEST_MODEL_PRICES)
     except ValueError as error:
         raise NoModel(str(error)) from None
+    model = model or settings.PALIMPSEST_MODEL
     return AnthropicCompleter(
-        model=settings.PALIMPSEST_MODEL,
+        model=model,
         api_key=settings.ANTHROPIC_API_KEY,
         base_url=settings.ANTHROPIC_BASE_URL or None,
-        timeout_seconds=settings.PALIMPSEST_MODEL_TIMEOUT_SECONDS,
-        max_retries=settings.PALIMPSEST_MODEL_RETRIES,
+        timeout_seconds=settings.PALIMPSEST_MODEL_TIMEOUT_SECONDS if seconds is None else seconds,
+        max_retries=settings.PALIMPSEST_MODEL_RETRIES if seconds is None else 0,
         recorder=record,
-        budget=DailyBudget(model=settings.PALIMPSEST_MODEL, price=price),
+        budget=DailyBudget(model=model, price=price),
         scope_id=scope_id,
         price=price,
     )

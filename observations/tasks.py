@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from observations import access, ingest, outbox
+from observations import access, answers, ingest, outbox
 from observations.llm import Answer
 from observations.models import IntakeRun, Scope
 
@@ -22,10 +22,11 @@ def sweep() -> str:
 
 @shared_task(ignore_result=True)
 def age_outbox() -> str:
-    """Forget rows finished a month ago, receipts of requests made a day ago, and residue first held three days ago;
-    open rows stay.
+    """Forget rows finished a month ago, receipts of requests made a day ago, answers given 90 days ago, and residue
+    first held three days ago; open rows stay.
     """
-    return f"{outbox.age()} rows, {access.age_receipts()} receipts, {ingest.drop_residue()} residue"
+    gone = f"{outbox.age()} rows, {access.age_receipts()} receipts, {answers.age()} answers"
+    return f"{gone}, {ingest.drop_residue()} residue"
 
 
 @shared_task(ignore_result=True)

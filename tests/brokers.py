@@ -78,10 +78,11 @@ def run_python(code: str, *, broker: str) -> str:
     return done.stdout
 
 
-def wake_at(broker: str) -> None:
-    """One wake-up message, as any process sends it."""
+def wake_at(broker: str) -> str:
+    """One wake-up message, as any process sends it; how the worker's log tells that it was taken and done with."""
     with current_app.connection_for_write(broker) as sender:
-        current_app.send_task(outbox.SWEEP, ignore_result=True, connection=sender)
+        sent = current_app.send_task(outbox.SWEEP, ignore_result=True, connection=sender)
+    return f"{outbox.SWEEP}[{sent.id}] succeeded"
 
 
 @dataclass
@@ -122,7 +123,7 @@ def worker(*, broker: str, folder: Path, extra: Mapping[str, str] | None = None)
         )
     started = Worker(process, log)
     try:
-        until(lambda: " ready." in started.said, seconds=40, but=lambda: started.said)
+        until(lambda: " ready." in started.said, but=lambda: started.said)
         yield started
     finally:
         if process.poll() is None:
@@ -133,7 +134,7 @@ def worker(*, broker: str, folder: Path, extra: Mapping[str, str] | None = None)
                 started.kill()
 
 
-def until(true: Callable[[], object], *, seconds: float = 20, but: Callable[[], object] = lambda: "") -> None:
+def until(true: Callable[[], object], *, seconds: float = 60, but: Callable[[], object] = lambda: "") -> None:
     """Wait until something holds; fails with what `but` says when it does not in time."""
     deadline = time.monotonic() + seconds
     while not true():

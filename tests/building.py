@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import numpy as np
 from django.db import transaction
 
+from consolidation import review, rollout
 from consolidation.models import Operation, OperationSource, Plan, PlanItem, Policy
 from consolidation.operations import Approval, Json, Kind, Proposal
 from observations import store
@@ -108,9 +110,11 @@ def propose(
     product: dict[str, Json] | None = None,
     signals: dict[str, Json] | None = None,
     skipped_reason: str = "",
+    reason: str = "made by a test",
     plan: Plan | None = None,
     text: str = "",
     key: tuple[str, str, str] = ("", "", ""),
+    judgement: tuple[str, str] = ("", ""),
 ) -> Operation:
     """An operation stored as the planner stores one, in a plan of its own unless one is given."""
     within = sources[0].scope
@@ -119,7 +123,7 @@ def propose(
         scope_id=within.pk,
         sources=tuple(sorted(row.pk for row in sources)),
         approval=approval,
-        reason="made by a test",
+        reason=reason,
         skipped_reason=skipped_reason,
         keeper=keeper.pk if keeper else (sources[0].pk if kind == Kind.MERGE else None),
         product=product or {},
@@ -128,7 +132,7 @@ def propose(
         key=key,
     )
     with transaction.atomic():
-        operation = _stored(proposal, within)
+        operation = _stored(proposal, within, judgement)
         rows: list[Observation | Episode] = sorted(sources, key=lambda each: each.pk)
         for position, row in enumerate(rows):
             OperationSource.objects.create(
@@ -145,8 +149,25 @@ def propose(
     return operation
 
 
-def _stored(proposal: Proposal, within: Scope) -> Operation:
+SECOND = "sam"  # another reviewer, wherever a policy wants two people
+
+
+def seconded(operation: Operation, *, by: str = SECOND) -> Operation:
+    """An approved operation, agreed to by another person where that is needed."""
+    operation.refresh_from_db()
+    return review.second(operation=operation, by=by) if operation.needs_second else operation
+
+
+def first_confirms(plan: Plan, *, scopes: Sequence[Scope] | None = None, by: str = SECOND) -> None:
+    """The first of two people confirms what applying a wide plan would do; of a narrow one nobody has to."""
+    with suppress(rollout.SecondWanted):
+        rollout.agree(plan=plan, by=by, scopes=scopes)
+
+
+def _stored(proposal: Proposal, within: Scope, judgement: tuple[str, str]) -> Operation:
     return Operation.objects.create(
+        rule=judgement[0],
+        band=judgement[1],
         op_id=proposal.id,
         generation=1 + Operation.objects.filter(scope=within, op_id=proposal.id).count(),
         input_key=proposal.input_key,
@@ -157,6 +178,8 @@ def _stored(proposal: Proposal, within: Scope) -> Operation:
         reason=proposal.reason,
         skipped_reason=proposal.skipped_reason,
         score=proposal.score,
+        risk=proposal.risk,
+        uncertainty=proposal.uncertainty,
         keeper_id=proposal.keeper,
         product=dict(proposal.product),
         signals=dict(proposal.signals),

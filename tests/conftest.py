@@ -6,7 +6,6 @@ tests the tables are emptied by a superuser with triggers off, which nothing but
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator
 
@@ -15,8 +14,9 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection, connections
-from django.test import TransactionTestCase
+from django.test import TransactionTestCase, override_settings
 from psycopg.conninfo import make_conninfo
+from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
 from memory_site.database_url import django_database
 from tests.offline import no_other_machine as no_other_machine
@@ -24,6 +24,13 @@ from tests.offline import no_other_machine as no_other_machine
 # On a busy machine an example takes longer than hypothesis waits; what has to be fast is measured where that is tested.
 hypothesis.settings.register_profile("without deadline", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("without deadline")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _words_hashed_at_once() -> Iterator[None]:
+    """A password is hashed in no time; the product's way takes most of a second, and tests of it say so."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -39,12 +46,26 @@ def django_db_setup(django_db_setup: None, django_db_blocker: pytest.FixtureRequ
     """After migrating, everyone is the application's role."""
     application = django_database(os.environ["DATABASE_URL"])
     name = connections["default"].settings_dict["NAME"]
+    with superuser() as admin:
+        _never_vacuum(admin)
     connections["default"].close()
     connections["default"].settings_dict.update(application, NAME=name)
     yield
+    for admin in _kept:
+        admin.close()
     connections["default"].close()
     owner = django_database(os.environ["MIGRATE_DATABASE_URL"])
     connections["default"].settings_dict.update(owner, NAME=name)
+
+
+def _never_vacuum(admin: psycopg.Connection) -> None:
+    """No table gives room back, so that rows lie in the order they were written in. Statistics are kept as ever:
+    without any, plans over thousands of rows take minutes.
+    """
+    tables = admin.execute("SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    never = "autovacuum_vacuum_threshold = 2147483647, autovacuum_vacuum_insert_threshold = -1"
+    for (table,) in tables:
+        admin.execute(f"ALTER TABLE {table} SET ({never})")
 
 
 def superuser() -> psycopg.Connection:
@@ -60,42 +81,101 @@ KEPT = (
     *("django_celery_beat_periodictask", "django_celery_beat_periodictasks"),
     *("django_celery_beat_intervalschedule", "django_celery_beat_crontabschedule"),
 )
+MUCH = 4 << 20  # bytes of deleted rows, which nothing vacuums here and every scan passes
 
 
 def empty_the_store() -> None:
     """Empty every table of the store, the review and the queue, triggers off, and start ids from 1 again.
 
-    DELETE and not TRUNCATE: on tables this small it is ten times as fast, and crash tests do it hundreds of times.
+    DELETE and not TRUNCATE, unless much has gathered: on tables this small it is ten times as fast, and crash tests do
+    it hundreds of times. The locks wait for whoever still writes: the server goes on with a killed child's COMMIT.
     """
-    with superuser() as admin:
+    emptier().execute("SELECT pg_temp.empty_the_store()")
+
+
+_kept: list[psycopg.Connection] = []  # at most one; a forked child must neither use nor close it
+
+
+def emptier() -> psycopg.Connection:
+    """The superuser's connection that stays open, with triggers off: opening one takes longer than emptying does.
+
+    Its statements are in a function of the session's own, planned once.
+    """
+    if _kept and _kept[0].closed:
+        _kept.clear()
+    if not _kept:
+        admin = superuser()
         admin.execute("SET session_replication_role = replica")
-        admin.execute(_emptying(connection.settings_dict["NAME"]))
+        body = _emptying(admin).replace("'", "''")
+        admin.execute(f"CREATE FUNCTION pg_temp.empty_the_store() RETURNS void LANGUAGE plpgsql AS '{body}'")
+        _kept.append(admin)
+    return _kept[0]
 
 
-@functools.cache
-def _emptying(database: str) -> str:
-    """The statements that empty the database, as one text; every name in it is PostgreSQL's own, quoted."""
-    with superuser() as admin:
-        tables = admin.execute(
-            "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL (%s)",
-            (list(KEPT),),
-        ).fetchall()
-        sequences = admin.execute(
-            "SELECT quote_literal(s.oid::regclass) FROM pg_class s JOIN pg_depend d ON d.objid = s.oid"
-            " JOIN pg_class t ON t.oid = d.refobjid WHERE s.relkind = 'S' AND t.relname <> ALL (%s)",
-            (list(KEPT),),
-        ).fetchall()
-    deletes = [f"DELETE FROM {table}" for (table,) in tables]
-    return "; ".join([*deletes, *(f"SELECT setval({sequence}, 1, false)" for (sequence,) in sequences)])
+def _emptying(admin: psycopg.Connection) -> str:
+    """The statements that empty the database, as a block; every name in it is PostgreSQL's own, quoted."""
+    tables = admin.execute(
+        "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL (%s)",
+        (list(KEPT),),
+    ).fetchall()
+    sequences = admin.execute(
+        "SELECT quote_literal(s.oid::regclass) FROM pg_class s JOIN pg_depend d ON d.objid = s.oid"
+        " JOIN pg_class t ON t.oid = d.refobjid WHERE s.relkind = 'S' AND t.relname <> ALL (%s)",
+        (list(KEPT),),
+    ).fetchall()
+    names = ", ".join(table for (table,) in tables)
+    ours = ", ".join(table for (table,) in tables if table.startswith(("observations_", "consolidation_")))
+    heaps = " + ".join(f"pg_relation_size('{table}')" for (table,) in tables)
+    deletes = [f"DELETE FROM {table};" for (table,) in tables]
+    restarts = [f"PERFORM setval({sequence}, 1, false);" for (sequence,) in sequences]
+    return " ".join(
+        (
+            f"BEGIN LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE;",
+            f"IF {heaps} > {MUCH} THEN TRUNCATE {ours}; END IF;",
+            *deletes,
+            *restarts,
+            "END",
+        )
+    )
 
 
 def _fixture_teardown(self: TransactionTestCase) -> None:
     """Replaces Django's flush, which the application's role must not be able to do."""
     empty_the_store()
+    off = emptier().execute("SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE tgenabled = 'D'").fetchall()
+    assert off == [], f"the test left triggers disabled, and what comes after it would prove nothing: {off}"
+
+
+def _should_reload_connections(self: TransactionTestCase) -> bool:
+    """Whether the connection is closed after a test: a sound one is only put back to how it began, in a hundredth of
+    the time.
+    """
+    if connection.connection is None or connection.in_atomic_block or not connection.is_usable():
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("RESET ALL; SELECT pg_advisory_unlock_all()")
+    return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files_are_looked_for_once() -> Iterator[None]:
+    """Every test client builds the middleware anew, and WhiteNoise then looks at each static file of every app."""
+    look, found = WhiteNoiseMiddleware.add_files_from_finders, dict[str, dict[str, object]]()
+
+    def once(self: WhiteNoiseMiddleware) -> None:
+        if self.static_prefix not in found:
+            look(self)
+            found[self.static_prefix] = dict(self.files)
+        self.files.update(found[self.static_prefix])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", once)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _flush_as_superuser() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", _fixture_teardown)
+        patch.setattr(TransactionTestCase, "_should_reload_connections", _should_reload_connections)
         yield

@@ -16,7 +16,7 @@ from observations import store
 from observations.llm import Answer
 from observations.models import Episode, GivenKey, ModelCall, Observation, Scope
 from observations.records import Claim, EvidenceRef, Given, KeyState, MemoryKind, Outcome, WrittenBy
-from tests.building import observe, propose, scope, tell
+from tests.building import observe, propose, scope, seconded, tell
 from tests.desk import settle
 
 QUESTION = "a1b2c3d4e5f60718293a4b5c6d7e8f90"  # a Draft.input_key
@@ -208,7 +208,7 @@ def _alias(within: Scope, mark: str) -> Operation:
     main, other = marked("Anastasia Brandt", mark), marked("Ana B", mark)
     observe(marked("Anastasia Brandt leads the lab", mark), within=within, key=(main, "leads", "the lab"))
     observe(marked("Ana B leads the lab", mark), within=within, key=(other, "leads", "the lab"))
-    return request_alias(scope=within, subject=other, name=main, by="rita")
+    return request_alias(scope=within, subject=other, name=main, by="nora")
 
 
 def _archive(within: Scope, plan: Plan, mark: str) -> Operation:
@@ -259,8 +259,9 @@ def _pruned(within: Scope, plan: Plan, mark: str) -> Operation:
 
 
 def approve_and_apply(operation: Operation, *, decision: Decision | None = None, reason: str = "asked") -> Operation:
-    """Decided by rita and carried out by olga."""
+    """Decided by rita, agreed to by sam where two have to, and carried out by olga."""
     review.approve(operation=operation, by="rita", decision=decision, reason=reason)
+    seconded(operation)
     done = runner.apply(operation=operation, by="olga")
     assert done.outcome == runner.Outcome.APPLIED, done
     settle()

@@ -24,8 +24,10 @@ from observations.records import (
     WrittenBy,
 )
 from tests.building import observe, propose, scope, tell
+from tests.keeping import kept
 
 
+@kept
 def a_store_with_everything() -> None:
     """Rows of every status in two scopes: merged, merged again, undone, superseded, set right, archived, held back,
     erased, promoted, summed up; quotes; kinds and half-lives; keys that a model gave, did not find or had taken back;

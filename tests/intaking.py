@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from observations import ingest
+from django.db import transaction
+
+from observations import ingest, store
 from observations.embedding import embedder
 from observations.llm import ModelFailed, Request
-from observations.models import Episode, Evidence, IntakeItem, Observation, Scope
-from observations.records import Status, Turn
+from observations.models import Episode, Evidence, IntakeItem, IntakeRun, Observation, Scope
+from observations.records import Claim, EvidenceRef, StatedBy, Status, Turn, WrittenBy
 from tests.building import LONG_AGO
 from tests.scripted import Said, ScriptedCompleter
 
@@ -99,6 +101,23 @@ def read(within: Scope, *, completer: ScriptedCompleter | None = None, limit: in
 def failing(failure: ModelFailed) -> Said:
     """A question that is never answered."""
     return failure
+
+
+def gave_way(
+    row: Observation, text: str = "What was said later", *, stated_by: StatedBy = StatedBy.AGENT
+) -> Observation:
+    """As a run of the background puts a later claim in a row's place; the new row."""
+    run = IntakeRun.objects.create(scope=row.scope, trigger="hand", state="done")
+    claim = Claim(text=text, stated_by=stated_by, evidence=(EvidenceRef(f"test://later/{row.pk}"),))
+    with transaction.atomic():
+        written = store.replace(
+            scope=row.scope, old_id=row.pk, claim=claim, written_by=WrittenBy.BACKGROUND, cause="intake"
+        )
+        IntakeItem.objects.create(
+            scope=row.scope, run=run, text=text, verdict="update", target=row, observation_id=written.id
+        )
+    assert written.id is not None
+    return Observation.objects.get(pk=written.id)
 
 
 def active(within: Scope) -> list[str]:

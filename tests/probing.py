@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 
+from consolidation import probes as rules
 from consolidation import probing
 from consolidation.models import Suite
 from observations import store
 from observations.models import Observation, Scope
 from observations.records import Claim, EvidenceRef, WrittenBy
 from tests.building import LONG_AGO, embed
+from tests.conftest import superuser
 
 THINGS = ("lantern", "harbour", "violin", "orchard", "compass", "quarry", "saddle", "teapot", "glacier", "anvil")
 PLACES = ("cellar", "meadow", "tower", "bakery")
@@ -46,5 +48,19 @@ def suite(within: Scope, *, name: str = "everyday", also: Sequence[Mapping[str, 
     """A suite that is answered whole: ten questions about the rows of `fill`, and others."""
     fill(within)
     asked = [{"query": f"{thing} of the bakery", "expected": [f"{thing}-bakery"]} for thing in THINGS]
-    made, _ = probing.import_suite(scope=within, name=name, lines=lines(*asked, *also), by="ann")
+    return imported(within, *asked, *also, name=name)
+
+
+def imported(within: Scope, *asked: Mapping[str, object], name: str = "n") -> Suite:
+    """A suite of these probes and no others."""
+    made, _ = probing.import_suite(scope=within, name=name, sheet=rules.read(lines(*asked)), by="ann")
     return made
+
+
+def rename(suite: Suite, number: int, query: str) -> None:
+    """Another question in the place of one, which only the owner of the database could put there."""
+    with superuser() as owner:
+        owner.execute("SET session_replication_role = replica")
+        owner.execute(
+            "UPDATE consolidation_probe SET query = %s WHERE suite_id = %s AND number = %s", [query, suite.pk, number]
+        )

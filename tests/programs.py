@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 from observations import access
 from observations.api import answering
 from observations.calls import CALLS
+from observations.models import GivenAnswer, Observation
 
 PREFIX = "/api/v1"
 JSON = "application/json"
@@ -118,6 +120,7 @@ ADDRESSES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "correct": ("POST", "/observations/obs_{row}/correct", {"text": "Ana drinks tea"}),
     "retire": ("POST", "/observations/obs_{row}/retire", {"why": "outdated"}),
     "restore": ("POST", "/observations/obs_{row}/restore", {}),
+    "take_back": ("POST", "/observations/obs_{row}/take-back", {}),
     "forget": ("POST", "/forget", {"ids": ["obs_{row}"]}),
     "propose": ("POST", "/proposals", {"kind": "retire", "ids": ["obs_{row}"], "why": "wrong"}),
     "residue_hold": ("POST", "/residue", {"items": ["Ana was tired"]}),
@@ -127,6 +130,8 @@ ADDRESSES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "search": ("POST", "/search", {"query": "what does Ana drink"}),
     "known": ("POST", "/known", {"query": "Ana drinks oat milk"}),
     "prompt": ("POST", "/prompt", {"about": "breakfast"}),
+    "episodic_context": ("POST", "/episodic-context", {"query": "breakfast"}),
+    "get_answer": ("GET", "/answers?scope={scope}&at=9999-01-01T00:00:00Z", None),
     "intake_status": ("GET", "/intake?scope={scope}", None),
     "core_list": ("GET", "/core?scope={scope}", None),
     "core_get": ("GET", "/core/human?scope={scope}", None),
@@ -137,6 +142,11 @@ ADDRESSES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "core_undo": ("POST", "/core/human/undo", {"revision": 2}),
     "core_revisions": ("GET", "/core/human/revisions?scope={scope}&limit=1", None),
 }
+
+
+def answered(row: Observation) -> None:
+    """An answer in which an agent was shown that row, as every read for a prompt keeps one."""
+    GivenAnswer.objects.create(scope=row.scope, answer=uuid4(), call_site="prompt", shown=[row.pk])
 
 
 def address(name: str, *, scope: str, row: int) -> tuple[str, str, dict[str, Any] | None]:

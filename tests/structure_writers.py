@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 MEMORY = frozenset(
@@ -62,7 +63,7 @@ def learn(
     """Read annotations of attributes and results from all modules. `relations`: foreign keys and reverse names."""
     attributes, results = {name: set(held) for name, held in relations.items()}, dict[str, set[str]]()
     for source in sources.values():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(source)):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 attributes.setdefault(node.target.id, set()).update(named(node.annotation, models))
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
@@ -73,6 +74,12 @@ def learn(
         attributes={name: frozenset(held) for name, held in attributes.items()},
         results={name: frozenset(held) for name, held in results.items()},
     )
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """The tree of a module, read by several tests."""
+    return ast.parse(source)
 
 
 def named(annotation: ast.expr, models: frozenset[str]) -> set[str]:
@@ -87,7 +94,7 @@ def named(annotation: ast.expr, models: frozenset[str]) -> set[str]:
 
 def writes(source: str, *, known: Known) -> Iterator[Found]:
     """Every place in a module that writes memory rows, or saves or deletes a row of unknown kind."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     yield from _sql(tree)
     aliases = {
         alias.asname or alias.name: alias.name

@@ -7,31 +7,52 @@ hostile text is shown.
 from __future__ import annotations
 
 from django.contrib import admin
+from django.contrib.auth.models import Group, User
 from django_celery_beat.models import ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule
 
-from consolidation.admin.aliases import AliasScreen
-from consolidation.admin.calibrations import CalibrationScreen
-from consolidation.admin.core import CoreScreen
-from consolidation.admin.episodes import EpisodeScreen
-from consolidation.admin.events import EventScreen
-from consolidation.admin.intake import IntakeScreen
-from consolidation.admin.intake_runs import IntakeRunScreen
-from consolidation.admin.item import OperationScreen
-from consolidation.admin.learnt import CardinalityScreen
-from consolidation.admin.model_calls import ModelCallScreen
-from consolidation.admin.observations import ObservationScreen
+from consolidation.admin.intake.held import HeldScreen
+from consolidation.admin.intake.runs import IntakeRunScreen
+from consolidation.admin.intake.screen import IntakeScreen
+from consolidation.admin.measured.bands import DemotionScreen
+from consolidation.admin.measured.model_calls import ModelCallScreen
+from consolidation.admin.measured.samples import SampleScreen
+from consolidation.admin.measured.suites import SuiteScreen
+from consolidation.admin.memory.answers import GivenAnswerScreen
+from consolidation.admin.memory.core import CoreScreen
+from consolidation.admin.memory.episodes import EpisodeScreen
+from consolidation.admin.memory.events import EventScreen
+from consolidation.admin.memory.observations import ObservationScreen
+from consolidation.admin.memory.residue import ResidueScreen
+from consolidation.admin.memory.tokens import TokenScreen
+from consolidation.admin.operations import OperationScreen
 from consolidation.admin.pauses import PauseScreen
-from consolidation.admin.plans import PlanScreen
-from consolidation.admin.policies import PolicyScreen, VerdictAdmin
-from consolidation.admin.residue import ResidueScreen
+from consolidation.admin.people import PeopleAdmin, RolesAdmin
+from consolidation.admin.plan.screen import PlanScreen
+from consolidation.admin.rules.aliases import AliasScreen
+from consolidation.admin.rules.calibrations import CalibrationScreen
+from consolidation.admin.rules.learnt import CardinalityScreen
+from consolidation.admin.rules.policies import PolicyScreen, VerdictAdmin
 from consolidation.admin.schedules import ScheduleAdmin, TimesAdmin
-from consolidation.admin.tokens import TokenScreen
-from consolidation.models import Alias, Calibration, Cardinality, Operation, Pause, Plan, Policy, Verdict
+from consolidation.models import (
+    Alias,
+    Calibration,
+    Cardinality,
+    Demotion,
+    Operation,
+    Pause,
+    Plan,
+    Policy,
+    Sample,
+    Suite,
+    Verdict,
+)
 from observations.models import (
     CoreMemory,
     Episode,
     Event,
+    GivenAnswer,
     Intake,
+    IntakeItem,
     IntakeRun,
     ModelCall,
     Observation,
@@ -45,9 +66,11 @@ REGISTERED = {
     Observation: ObservationScreen,
     Episode: EpisodeScreen,
     Event: EventScreen,
+    GivenAnswer: GivenAnswerScreen,
     ModelCall: ModelCallScreen,
     Intake: IntakeScreen,
     IntakeRun: IntakeRunScreen,
+    IntakeItem: HeldScreen,
     CoreMemory: CoreScreen,
     Residue: ResidueScreen,
     Token: TokenScreen,
@@ -56,13 +79,18 @@ REGISTERED = {
     Pause: PauseScreen,
     Policy: PolicyScreen,
     Calibration: CalibrationScreen,
+    Suite: SuiteScreen,
+    Sample: SampleScreen,
+    Demotion: DemotionScreen,
     Verdict: VerdictAdmin,
     PeriodicTask: ScheduleAdmin,
     IntervalSchedule: TimesAdmin,
     CrontabSchedule: TimesAdmin,
+    User: PeopleAdmin,
+    Group: RolesAdmin,
 }
 # Beat's own pages run tasks with any arguments and check no permission in their actions.
-REPLACED = (PeriodicTask, IntervalSchedule, CrontabSchedule, ClockedSchedule, SolarSchedule)
+REPLACED = (User, Group, PeriodicTask, IntervalSchedule, CrontabSchedule, ClockedSchedule, SolarSchedule)
 
 for model in REPLACED:
     if admin.site.is_registered(model):

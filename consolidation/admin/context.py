@@ -18,7 +18,7 @@ def standing(request: HttpRequest) -> dict[str, object]:
     """
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {"pause": None, "paused": []}
-    scopes = Reach.of(request).scopes
+    scopes = Reach.seen_by(request).scopes
     found = Pause.objects.filter(Q(scope=None) | Q(scope__in=scopes)).select_related("scope").order_by("pk")
     pauses = list(found[:NAMED])
     return {

@@ -1,4 +1,4 @@
-"""The front page: what waits, what is approved, what went wrong, and how large each scope is."""
+"""The front page: what waits, what is approved, what went wrong, how large each scope is, and how memory is doing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any, Final
 from django.db import connection
 from django.http import HttpRequest
 
-from consolidation.admin.deciding import APPLY, REVIEW
-from consolidation.admin.plan_reading import summaries, visible_plans
-from consolidation.admin.plans import MAKE
-from consolidation.admin.queue import ordered, part
+from consolidation.admin.desk_figures import figures
+from consolidation.admin.item.deciding import APPLY, REVIEW
+from consolidation.admin.plan.planning import MAKE
+from consolidation.admin.plan.reading import summaries, visible_plans
+from consolidation.admin.queue.reading import ordered, part
 from consolidation.admin.reading import rows_of
 from consolidation.models import Operation, Pause
 from consolidation.operations import visible
-from observations.admin.base import Reach, signed_in
+from observations.admin.base import Reach
 
 COUNTED: Final = 1_000  # what waits is counted this far
 SIZED: Final = 10_000  # a scope's rows are counted this far
@@ -59,7 +60,6 @@ TILES: Final = (
 def desk(request: HttpRequest) -> dict[str, Any]:
     """What the front page shows. A fixed number of queries, each of them capped."""
     reach = Reach.of(request)
-    user = signed_in(request)
     mine = Operation.objects.filter(scope__in=reach.scopes)
     plans = list(visible_plans(reach).order_by("-pk")[:NEXT])
     waiting = ordered(part("waiting", mine).select_related("scope"))[:NEXT]
@@ -71,10 +71,11 @@ def desk(request: HttpRequest) -> dict[str, Any]:
         "next": rows_of(list(waiting)),
         "plans": summaries(plans, reach=reach),
         "sizes": _sizes(reach),
-        "may_review": user.has_perm(REVIEW),
-        "may_apply": user.has_perm(APPLY),
-        "may_plan": user.has_perm(MAKE),
-        "reads": user.has_perm("consolidation.view_operation"),
+        "figures": figures(request, reach=reach),
+        "may_review": reach.may(REVIEW),
+        "may_apply": reach.may(APPLY),
+        "may_plan": reach.may(MAKE),
+        "reads": reach.may("consolidation.view_operation"),
     }
 
 

@@ -49,7 +49,7 @@ class PauseScreen(Screen):
         """Every pause of a visible scope, and the one of everything, which concerns everybody."""
         reach = Reach.of(request)
         found = Pause.objects.filter(scope=None) | Pause.objects.filter(scope__in=reach.scopes)
-        may = signed_in(request).has_perm(PAUSE)
+        mine = reach.where(PAUSE)
         rows = [
             Row(
                 pk=row.pk,
@@ -57,11 +57,11 @@ class PauseScreen(Screen):
                 by=visible(row.by),
                 at=when(row.at),
                 reason=visible(row.reason),
-                yours=may and (row.scope is not None or reach.everything),
+                yours=reach.may(PAUSE, scope=row.scope) if row.scope else mine.everything,
             )
             for row in found.select_related("scope").order_by("pk")[:500]
         ]
-        context = {"title": "Pauses", "rows": rows, "targets": self._targets(reach) if may else []}
+        context = {"title": "Pauses", "rows": rows, "targets": self._targets(mine) if reach.may(PAUSE) else []}
         return self.render(request, "admin/consolidation/pause/change_list.html", context)
 
     def _targets(self, reach: Reach) -> list[Choice]:

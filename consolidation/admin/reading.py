@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from django.core import signing
 from django.db.models.functions import Coalesce, Left
 
 from consolidation import policy as rules
-from consolidation.admin.texts import SNIPPET, snippet, when
+from consolidation.admin.texts import SNIPPET, snippet, told, when
 from consolidation.models import Operation, OperationSource, Policy
 from consolidation.operations import OF_EPISODES, Approval, Kind, State, ep, obs, visible
 from consolidation.planner import support_line
@@ -56,6 +57,25 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """A word about an operation's time or risk, with the moment it speaks of."""
+
+    word: str
+    tone: str = ""  # of its chip; empty: plain words
+    at: datetime | None = None
+
+    @property
+    def said(self) -> str:
+        """The moment in words."""
+        return when(self.at)
+
+    @property
+    def iso(self) -> str:
+        """The moment for a program."""
+        return self.at.isoformat() if self.at else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One source of an operation in a list."""
 
@@ -88,6 +108,7 @@ class Row:
     decidable: bool
     digest: str
     opened: bool = False
+    notes: tuple[Note, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -227,11 +248,11 @@ def _figures(operation: Operation) -> str:
 def _decided(operation: Operation) -> str:
     """Who moved it last, and when."""
     if operation.undone_at:
-        return f"undone by {visible(operation.undone_by)}, {when(operation.undone_at)}"
+        return told("undone by {}, {}", visible(operation.undone_by), when(operation.undone_at))
     if operation.applied_at:
-        return f"applied by {visible(operation.applied_by)}, {when(operation.applied_at)}"
+        return told("applied by {}, {}", visible(operation.applied_by), when(operation.applied_at))
     if operation.decided_at:
-        return f"{visible(operation.decided_by)}, {when(operation.decided_at)}"
+        return told("{}, {}", visible(operation.decided_by), when(operation.decided_at))
     return ""
 
 

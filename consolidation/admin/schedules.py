@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.db.models import Field, Model, QuerySet
+from django.forms import MultiWidget
+from django.http import HttpRequest
 from django.urls import URLPattern
 from django_celery_beat.models import PeriodicTask, PeriodicTasks
 
-if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Model]
-else:
-    ModelAdmin = admin.ModelAdmin
+from observations.admin.base import Reach
+from observations.admin.worded import Worded, at
 
 WHEN = ("enabled", "interval", "crontab", "start_time", "expire_seconds")
-WHAT = ("name", "task", "description", "last_run_at", "total_run_count")
+WHAT = ("name", "task", "description", at("last_run_at"), "total_run_count")
 
 
-class ScheduleAdmin(ModelAdmin):
+class Everybodys(Worded):
+    """What belongs to no scope: whoever may change it in one scope may change it."""
+
+    def _may(self, request: HttpRequest, what: str) -> bool:
+        return Reach.seen_by(request).may(f"{self.opts.app_label}.{what}_{self.opts.model_name}")
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """By Django's own permission, where a role allows it."""
+        return self._may(request, "view") or self._may(request, "change")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """By Django's own permission, where a role allows it."""
+        return self._may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """By Django's own permission, where a role allows it."""
+        return self._may(request, "change")
+
+
+class ScheduleAdmin(Everybodys):
     """A periodic task. Nothing is added, removed or run by hand: a task with arguments of one's own writes memory."""
 
-    list_display = ("name", "what_it_does", "enabled", "interval", "crontab", "last_run_at")
+    list_title = "Schedule"
+    lead = "What runs by itself, and when. Which task, and with what, is not changed here."
+    nothing = "No entry. They come with a migration: run manage.py migrate."
+    list_display = ("name", "what_it_does", "enabled", "interval", "crontab", at("last_run_at"))
     list_select_related = ("interval", "crontab")
     fields = (*WHAT, *WHEN)
     readonly_fields = WHAT
@@ -36,6 +57,14 @@ class ScheduleAdmin(ModelAdmin):
         """The sentence that its migration gave it."""
         return str(entry.description)
 
+    def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+        """Django's own; the two boxes of a moment are named, which its template leaves out."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, MultiWidget):
+            for box, part in zip(field.widget.widgets, ("date", "time"), strict=True):
+                box.attrs["aria-label"] = f"{db_field.verbose_name}: {part}"
+        return field
+
     def get_urls(self) -> list[URLPattern]:
         """The list and the page of one entry: no history, no add, no delete."""
         kept = {f"{self.opts.app_label}_{self.opts.model_name}_{page}" for page in ("changelist", "change")}
@@ -44,10 +73,6 @@ class ScheduleAdmin(ModelAdmin):
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """None."""
         return False
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list, by its name."""
-        return super().changelist_view(request, {"title": "Schedule", **(extra_context or {})})
 
     def get_actions(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Ours, without `delete_selected`."""
@@ -79,8 +104,12 @@ class ScheduleAdmin(ModelAdmin):
         messages.success(request, f"{changed} {'enabled' if enabled else 'disabled'}.")
 
 
-class TimesAdmin(ModelAdmin):
+class TimesAdmin(Everybodys):
     """Intervals and crontabs that entries may use."""
+
+    lead = "When an entry of the schedule may run. One that an entry stands on is not deleted."
+    nothing = "None yet. Add one, then choose it in an entry of the schedule."
+    sortable_by = ()
 
     view_on_site = False
     change_form_template = "admin/palimpsest/plain_form.html"

@@ -9,17 +9,23 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from typing import Final
+
+from django.template import Library
+from django.utils.html import format_html
 
 from consolidation.operations import visible
 
 SNIPPET: Final = 180  # characters of a text in a list
-WHOLE: Final = 20_000  # characters of a text on its own page; the rest is counted, not shown
+WHOLE: Final = 20_000  # characters of a text on a page that nobody decides by; the rest is counted, not shown
+LONG: Final = 3_000  # characters from which on a text scrolls in a region of its own
 COMPARED: Final = 1_500  # words of each text that are compared word by word
 AROUND: Final = 240  # characters of context on each side of marked words
 ERASED: Final = "text erased"
+_LAID_OUT: Final = re.compile(r"([\n\t]+)")  # between tags, as templates are written
+register: Final = Library()  # {% load texts %}: see TEMPLATES
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -44,6 +50,11 @@ class Text:
         """The text without marks."""
         return "".join(run.text for run in self.words)
 
+    @property
+    def long(self) -> bool:
+        """It is shown in a region that scrolls."""
+        return sum(len(run.text) for run in self.words) > LONG
+
 
 def snippet(text: str | None, *, limit: int = SNIPPET) -> str:
     """The beginning of a text on one line."""
@@ -52,17 +63,22 @@ def snippet(text: str | None, *, limit: int = SNIPPET) -> str:
     return visible(text) if len(text) <= limit else f"{visible(text[:limit])}…"
 
 
-def whole(text: str | None, *, lines: bool = True) -> Text:
-    """A text on its own page. With `lines`, its own line breaks stay line breaks; nothing else is left unseen."""
+def whole(text: str | None, *, lines: bool = True, most: int | None = WHOLE) -> Text:
+    """A text on its own page, up to `most` characters of it; None: all. With `lines`, its own line breaks stay line
+    breaks; nothing else is left unseen.
+    """
     if text is None:
         return Text(words=(Words(text=ERASED, own=False),), erased=True)
-    kept = text[:WHOLE]
+    kept = text[:most]
     shown = _shown(kept) if lines else visible(kept)
     return Text(words=(Words(text=shown, own=False),), left_out=len(text) - len(kept))
 
 
-def marked(text: str | None, spans: Iterable[tuple[int, int]], *, around: int | None = None) -> Text:
-    """A text on its own page with places of it marked, each a start and an end in code points.
+def marked(
+    text: str | None, spans: Iterable[tuple[int, int]], *, around: int | None = None, most: int | None = WHOLE
+) -> Text:
+    """A text on its own page, up to `most` characters of it, with places of it marked: each a start and an end in code
+    points.
 
     Marks grow to whole words, so that nothing is shown otherwise than in the whole text, and places that are not in it
     mark nothing. `around`: only the marked part, or the beginning, with that many characters on each side; the rest is
@@ -70,7 +86,7 @@ def marked(text: str | None, spans: Iterable[tuple[int, int]], *, around: int | 
     """
     if text is None:
         return whole(None)
-    kept = text[:WHOLE]
+    kept = text[:most]
     places = _places(kept, spans)
     first, last = 0, len(kept)
     if around is not None:
@@ -119,12 +135,14 @@ def _is_word(character: str) -> bool:
     return character == "_" or character.isalnum()
 
 
-def compared(text: str | None, *, to: str | None) -> Text:
-    """A text, marked where another differs from it. Put together, the runs are the text, exactly."""
-    plain = whole(text, lines=False)
+def compared(text: str | None, *, to: str | None, most: int | None = WHOLE) -> Text:
+    """A text, up to `most` characters of it, marked where another differs from it. Put together, the runs are the
+    text, exactly.
+    """
+    plain = whole(text, lines=False, most=most)
     if text is None or to is None:
         return plain
-    mine, others = _WORDS.findall(plain.plain), _WORDS.findall(whole(to, lines=False).plain)
+    mine, others = _WORDS.findall(plain.plain), _WORDS.findall(whole(to, lines=False, most=most).plain)
     if max(len(mine), len(others)) > COMPARED:
         return plain
     return Text(words=tuple(_runs(mine, others)), left_out=plain.left_out)
@@ -185,19 +203,25 @@ class Edit:
         """Whether anything differs."""
         return any(run.sort != "same" for run in self.runs)
 
+    @property
+    def long(self) -> bool:
+        """It is shown in a region that scrolls."""
+        return sum(len(run.text) for run in self.runs) > LONG
 
-def edited(before: str | None, after: str | None) -> Edit:
-    """An edit word by word; spaces and line ends count, because an edit is exact. What is too long, or erased on one
-    side, is shown as it is after the edit.
+
+def edited(before: str | None, after: str | None, *, most: int | None = WHOLE) -> Edit:
+    """An edit word by word, of up to `most` characters of each text; spaces and line ends count, because an edit is
+    exact. What is too long, or erased on one side, is shown as it is after the edit.
     """
     if before is None or after is None:
         return Edit(runs=(Change(whole(after).plain, "same"),), compared=False)
-    old, new = (_WORDS.findall(_shown(text[:WHOLE])) for text in (before, after))
+    old, new = (_WORDS.findall(_shown(text[:most])) for text in (before, after))
     start, end = _shared(old, new)
     middles = old[start : len(old) - end], new[start : len(new) - end]
-    left_out = max(0, len(after) - WHOLE)
     if max(map(len, middles)) > COMPARED:
-        return Edit(runs=(Change("".join(new), "same"),), compared=False, left_out=left_out)
+        kept = _shown(after[:WHOLE])
+        return Edit(runs=(Change(kept, "same"),), compared=False, left_out=max(0, len(after) - WHOLE))
+    left_out = max(0, len(after) - most) if most is not None else 0
     runs = [("".join(new[:start]), "same"), *_changes(*middles), ("".join(new[len(new) - end :]), "same")]
     changes = tuple(Change(text, sort) for text, sort in runs if text)
     return Edit(runs=changes, blank=all(one.sort == "same" or one.text.isspace() for one in changes), left_out=left_out)
@@ -223,9 +247,50 @@ def _folded(word: str) -> str:
     return " " if word.isspace() else word
 
 
+@register.filter(is_safe=True)
+def unhidden(markup: str) -> str:
+    """Markup that Django draws by itself, with nothing in its texts that a reader could not see (F5)."""
+    return "".join(part if _LAID_OUT.fullmatch(part) else visible(part) for part in _LAID_OUT.split(markup))
+
+
+class Told(str):
+    """A text that holds times: plain wherever it is text, and on a page with each of them as a `<time>`, which the
+    page's script turns into the reader's zone (times.js).
+    """
+
+    __slots__ = ("_html",)
+    _html: str
+
+    def __html__(self) -> str:
+        """The text as a template writes it, escaped."""
+        return self._html
+
+
+def told(words: str, *parts: str) -> Told:
+    """Words with parts of it, some of them times, in the places marked {}; every part is escaped on a page."""
+    text = Told(words.format(*parts))
+    text._html = format_html(words, *parts)
+    return text
+
+
 def when(moment: datetime | None) -> str:
-    """A time as every page shows it: UTC, to the minute."""
-    return f"{moment.day} {moment:%b %Y, %H:%M}" if moment else ""
+    """A time as every page shows it: UTC, to the minute, until the reader's browser knows better."""
+    if not moment:
+        return ""
+    utc = moment.astimezone(UTC)
+    text = Told(f"{utc.day} {utc:%b %Y, %H:%M}")
+    text._html = format_html('<time datetime="{}">{}</time>', utc.isoformat(), str(text))
+    return text
+
+
+def signed(who: str, moment: datetime | None) -> str:
+    """Who did something, and when; empty if nobody did yet."""
+    return told("{}, {}", visible(who), when(moment)) if moment else ""
+
+
+def spoken(who: str, moment: datetime | None) -> str:
+    """Who said something and when, as far as either is known."""
+    return signed(who, moment) if who and moment else visible(who) or when(moment)
 
 
 def day(moment: datetime | None) -> str:

@@ -11,7 +11,7 @@ from consolidation.compact.asking import PROMPT_VERSION, request
 from consolidation.compact.covering import Coverage, Invented, Lost, coverage
 from consolidation.compact.finding import Sort
 from consolidation.compact.grouping import Group, groups, over_limit
-from consolidation.compact.proposing import CONFIDENCE, checked, proposal
+from consolidation.compact.proposing import CONFIDENCE, checked, noted, proposal
 from consolidation.compact.turning import Turn, Turned
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "coverage",
     "failed",
     "groups",
+    "noted",
     "over_limit",
     "proposal",
     "read",

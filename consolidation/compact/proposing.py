@@ -167,6 +167,12 @@ def _signals(group: Group, written: Written, found: Coverage) -> dict[str, Json]
     }
 
 
+def noted(*, group: Group, text: str) -> dict[str, Json]:
+    """What the check finds of a summary in a person's words: the signals of its operation. Pure."""
+    written = Written(text=text, sentences=(), refused=())
+    return _signals(group, written, checked(group=group, written=written))
+
+
 def _lost_at(ids: Sequence[int], found: Coverage) -> list[Json]:
     """Places in the episodes; those that were turned round come first, because a reviewer finds them worst."""
     turned: list[Json] = [

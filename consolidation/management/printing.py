@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from consolidation import asking, planner, rollout
+from consolidation import asking, planner, review, rollout
+from consolidation.management.checking import notice_lines
 from consolidation.management.sources import source_documents, source_lines
 from consolidation.models import Operation, Plan
 from consolidation.operations import Approval, Kind, State, ep, obs, visible
@@ -36,6 +37,8 @@ def plan_text(plan: Plan | None, *, scopes: Sequence[Scope], explain: bool) -> s
         ]
     if asked := asking.question_lines(scopes):
         parts += ["", *asked]
+    if fell := notice_lines():
+        parts += ["", *fell]
     return "\n".join(parts)
 
 
@@ -175,10 +178,17 @@ def operation_document(operation: Operation) -> Document:
         "decision_reason": operation.decision_reason,
         "decided_by": operation.decided_by,
         "decided_at": operation.decided_at.isoformat() if operation.decided_at else None,
+        "needs_second": operation.needs_second,
+        "seconded_by": operation.seconded_by,
+        "seconded_at": operation.seconded_at.isoformat() if operation.seconded_at else None,
         "derived": obs(operation.derived_id) if operation.derived_id else None,
         "events": [
             {"at": event.at.isoformat(), "action": event.action, "by": event.actor, "generation": event.generation}
             for event in events
+        ],
+        "comments": [
+            {"at": one.at.isoformat(), "by": one.by, "text": one.text}
+            for one in review.comments_on(operation=operation)
         ],
     }
 
@@ -195,13 +205,37 @@ def operation_text(operation: Operation, document: Mapping[str, object]) -> str:
     if operation.decided_by:
         why = f": {visible(operation.decision_reason)}" if operation.decision_reason else ""
         lines.append(f"  decided   {operation.decided_at:%Y-%m-%d %H:%M} UTC by {visible(operation.decided_by)}{why}")
+    lines += _second(operation)
     lines += _right_claim(operation)
     lines += _says(operation)
     lines += _losses(operation)
     lines += source_lines(operation)
     lines += _signals(operation.signals)
     lines += ["  history", *_history(document["events"])]
+    lines += _remarks(document["comments"])
     return "\n".join(lines)
+
+
+def _second(operation: Operation) -> list[str]:
+    """Who agreed as second person, or which rule waits for one. One query at most."""
+    if operation.seconded_at:
+        who = visible(operation.seconded_by)
+        return [f"  agreed    {operation.seconded_at:%Y-%m-%d %H:%M} UTC by {who}, as second person"]
+    if operation.status not in (*review.DECIDABLE, State.APPROVED):
+        return []
+    try:
+        why = review.needs_second(operation=operation, policy=review.policy_of(operation.scope.name))
+    except review.Refused:
+        return []  # the policy cannot be read: planning and applying say so
+    return [f"  two       {why}"] if why or operation.needs_second else []
+
+
+def _remarks(comments: object) -> list[str]:
+    """What people left on it, in their words."""
+    if not isinstance(comments, list) or not comments:
+        return []
+    said = ((one["at"][:16].replace("T", " "), visible(one["by"]), visible(one["text"])) for one in comments)
+    return ["  comments", *(f"    {at} UTC  {by}: {text}" for at, by, text in said)]
 
 
 def _right_claim(operation: Operation) -> list[str]:

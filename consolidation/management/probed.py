@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from consolidation.models import Probe, ProbeRun, Suite
 from consolidation.operations import obs, visible
 from consolidation.probes import Figures
-from consolidation.probing import Resolved
+from consolidation.probing import Draft, Resolved
 
 
 def imported(suite: Suite, resolved: Resolved) -> str:
@@ -18,7 +18,7 @@ def imported(suite: Suite, resolved: Resolved) -> str:
         f"Suite {visible(suite.name)} of {visible(suite.scope.name)}: {len(resolved.probes):,} probes, {negatives:,} of"
         " them negative. It is in force: every plan that is applied there is measured with it."
     ]
-    lines += [f"{dated:,} are as of a date: they are kept, and not asked yet."] if dated else []
+    lines += [f"{dated:,} are asked of what was believed at a date."] if dated else []
     return "\n".join([*lines, *left_out(resolved)])
 
 
@@ -29,8 +29,6 @@ def left_out(resolved: Resolved) -> list[str]:
         lines.append(f"{resolved.unknown:,} lines were left out: they name records that this scope does not hold.")
     if resolved.expect_nothing:
         lines.append(f"{resolved.expect_nothing:,} lines were left out: they expect no record.")
-    if resolved.unusable:
-        lines.append(f"{len(resolved.unusable):,} lines cannot be used; {resolved.unusable[0]}.")
     return lines
 
 
@@ -108,7 +106,6 @@ def import_document(suite: Suite, resolved: Resolved) -> dict[str, object]:
         "negative": sum(probe.negative for probe in resolved.probes),
         "unknown_records": resolved.unknown,
         "expect_nothing": resolved.expect_nothing,
-        "unusable": list(resolved.unusable),
     }
 
 
@@ -122,6 +119,17 @@ def run_document(run: ProbeRun) -> dict[str, object]:
     """A run that was kept, as JSON."""
     plan = str(run.plan) if run.plan else None
     return {"at": run.at.isoformat(), "cause": run.cause, "by": run.by, "plan": plan, **run.figures}
+
+
+def draft_document(draft: Draft) -> dict[str, object]:
+    """A proposed probe as JSON."""
+    return {
+        "query": draft.query,
+        "expected": [draft.external_id],
+        "observation": obs(draft.expected),
+        "answers": draft.answers,
+        "text": draft.text,
+    }
 
 
 def probe_document(probe: Probe) -> dict[str, object]:

@@ -25,6 +25,7 @@ from consolidation import guards
 from consolidation.candidates import Link, Met
 from consolidation.merge.clusters import cliques, cover
 from consolidation.merge.combining import Blast, Combined, blast, combine
+from consolidation.merge.editing import FIELDS, KEY, OWN, UNEDITED, Edits, edits_of, written
 from consolidation.merge.judging import Judged, Objector, Pair, Verdict, contradicts, judge, overlap
 from consolidation.merge.values import Key, Standing, beside, holds, several, standing, suggestion
 from consolidation.operations import Approval, Json, Kind, Proposal, obs
@@ -33,8 +34,13 @@ from observations.embedding import Profile
 from observations.records import Record, StatedBy
 
 __all__ = [
+    "FIELDS",
+    "KEY",
+    "OWN",
+    "UNEDITED",
     "Blast",
     "Combined",
+    "Edits",
     "Judged",
     "Verdict",
     "blast",
@@ -42,11 +48,13 @@ __all__ = [
     "combine",
     "contradicts",
     "cover",
+    "edits_of",
     "judge",
     "keeper",
     "merge_proposals",
     "overlap",
     "unasked",
+    "written",
 ]
 
 Refiner: TypeAlias = Callable[[str, str], Literal["a", "b"] | None]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
+from consolidation.merge.editing import KEY, UNEDITED, Edits
 from consolidation.operations import Kind, Proposal
 from consolidation.policy import Policy
 from observations.records import Claim, Record, StatedBy
@@ -32,38 +33,53 @@ def combine(
     keeper: int,
     policy: Policy | None = None,
     came_from: Mapping[int, Sequence[int]] = _UNDERIVED,
+    edits: Edits = UNEDITED,
 ) -> Combined:
     """The merged row: the keeper's text, kind and key, everything else united (R72, R73, R95, I12, I14).
 
     Confidence rises from the surest source by 0.01 per distinct root that it does not have, to the policy's cap, and
     never over the best of the user's own statements when one is among the sources. Periods are united unless time lies
     between them, which no source claims: then the keeper's own stays. A keeper without a whole key takes over the one
-    that the others give: it is one claim. `came_from` is what the lineage of a merged row among
-    them names.
-    Raises KeyError when the keeper is not one of the records.
+    that the others give: it is one claim. `came_from` is what the lineage of a merged row among them names. What a
+    reviewer edited says what they chose; own words are no source's, so the sources corroborate nothing by them, and
+    they count as an operator's at most.
+
+    Raises KeyError when the keeper, or a source whose value is taken, is not one of the records.
     """
-    kept = {record.id: record for record in records}[keeper]
-    subject, predicate, object_ = _key(kept, records)
+    return Combined(
+        claim=_claim(records, keeper, policy or Policy(), edits),
+        uses_inherited=sum(record.uses for record in records),
+        chain=max(record.chain for record in records) + 1 if edits else _chain(records),
+        derived_from=tuple(sorted(record.id for record in records)) if edits else _named(records, came_from),
+    )
+
+
+def _claim(records: Sequence[Record], keeper: int, policy: Policy, edits: Edits) -> Claim:
+    by_id = {record.id: record for record in records}
+    kept, sort = by_id[keeper], by_id[edits.take.get("kind", keeper)]
+    subject, predicate, object_ = (
+        edits.value(name, rule=rule, records=by_id) for name, rule in zip(KEY, _key(kept, records), strict=True)
+    )
     start, end = (kept.valid_from, kept.valid_to) if _apart_in_time(records) else _union(records)
-    claim = Claim(
-        text=kept.text,
+    return Claim(
+        text=edits.value("text", rule=kept.text, records=by_id),
         subject=subject,
         predicate=predicate,
         object=object_,
-        confidence=_confidence(records, (policy or Policy()).confidence_cap),
-        stated_by=min((record.stated_by for record in records), key=lambda origin: origin.rank),
-        kind=kept.kind,
-        half_life_days=kept.half_life_days,
+        confidence=_confidence(records, policy.confidence_cap, own=bool(edits.own)),
+        stated_by=_stated_by(records, own=bool(edits.own)),
+        kind=sort.kind,
+        half_life_days=sort.half_life_days,
         created_at=min(record.created_at for record in records),
         valid_from=start,
         valid_to=end,
     )
-    return Combined(
-        claim=claim,
-        uses_inherited=sum(record.uses for record in records),
-        chain=_chain(records),
-        derived_from=_named(records, came_from),
-    )
+
+
+def _stated_by(records: Sequence[Record], *, own: bool) -> StatedBy:
+    """Never above the lowest source (I12), nor above an operator for words that an operator wrote."""
+    origins = [record.stated_by for record in records] + ([StatedBy.OPERATOR] if own else [])
+    return min(origins, key=lambda origin: origin.rank)
 
 
 def _key(kept: Record, records: Sequence[Record]) -> tuple[str, str, str]:
@@ -130,11 +146,11 @@ def _named(records: Sequence[Record], came_from: Mapping[int, Sequence[int]]) ->
     return tuple(sorted(named if len(named) > 1 else {record.id for record in records}))
 
 
-def _confidence(records: Sequence[Record], cap: float) -> float:
+def _confidence(records: Sequence[Record], cap: float, *, own: bool) -> float:
     roots = frozenset[str]().union(*(record.roots for record in records))
     best = max(records, key=lambda record: (record.confidence, len(record.roots)))
     new = len(roots) - max(1, len(best.roots))  # what a merged row was raised by already raises it no second time (R93)
-    raised = min(cap, best.confidence + 0.01 * max(0, new))
+    raised = min(cap, best.confidence + (0.0 if own else 0.01 * max(0, new)))
     said = [record.confidence for record in records if record.stated_by is StatedBy.USER]
     return min(raised, max(said)) if said else raised
 

@@ -2,6 +2,7 @@
 
 from consolidation.models.base import OPEN
 from consolidation.models.learnt import Alias, Cardinality, Verdict
+from consolidation.models.measuring import Demotion, Projection, Sample
 from consolidation.models.probing import Probe, ProbeRun, Suite
 from consolidation.models.proposals import (
     Consumption,
@@ -11,7 +12,9 @@ from consolidation.models.proposals import (
     OperationSource,
     Plan,
     PlanItem,
+    Planning,
 )
+from consolidation.models.reviewing import BulkDecision, BulkItem, Comment, Deferral, Drill, Overdue
 from consolidation.models.settings import (
     Calibration,
     Pause,
@@ -26,21 +29,31 @@ from consolidation.models.settings import (
 __all__ = [
     "OPEN",
     "Alias",
+    "BulkDecision",
+    "BulkItem",
     "Calibration",
     "Cardinality",
+    "Comment",
     "Consumption",
+    "Deferral",
+    "Demotion",
     "Draft",
+    "Drill",
     "Operation",
     "OperationQuerySet",
     "OperationSource",
+    "Overdue",
     "Pause",
     "Plan",
     "PlanItem",
+    "Planning",
     "Policy",
     "PolicyQuerySet",
     "PolicyRevision",
     "Probe",
     "ProbeRun",
+    "Projection",
+    "Sample",
     "Suite",
     "Verdict",
     "chosen",

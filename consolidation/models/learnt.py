@@ -10,10 +10,12 @@ from observations.models import ClockTimestamp, Scope
 
 _APART = """
 WITH RECURSIVE judged AS (
+  -- a verdict holds while its operation still says so: told apart, or a merge undone, or all of its claims true
   SELECT v.low_id, v.high_id FROM consolidation_verdict v WHERE v.scope_id = %(scope)s AND NOT EXISTS (
     SELECT 1 FROM consolidation_operation o
-    WHERE o.scope_id = v.scope_id AND o.op_id = v.operation AND o.kind = 'supersede'
-    HAVING bool_or(o.status = 'undone') AND NOT bool_or(o.status IN ('applied', 'distinct')))
+    WHERE o.scope_id = v.scope_id AND o.op_id = v.operation
+    HAVING count(*) > 0 AND NOT bool_or(o.status = 'distinct' OR (o.kind = 'supersede' AND o.status = 'applied')
+      OR (o.kind = 'merge' AND o.status = 'undone')))
 ), said (claim, id) AS (  -- also by what came back in the same words when the merge that made the row was undone
   SELECT low_id, low_id FROM judged UNION SELECT high_id, high_id FROM judged
   UNION

@@ -32,6 +32,7 @@ class Suite(models.Model):
     objects = SuiteQuerySet.as_manager()
 
     class Meta:
+        permissions = [("make_suite", "Can make probe suites"), ("run_suite", "Can run probe suites")]
         constraints = [
             UniqueConstraint(name="suite_once", fields=["scope", "name"]),
             UniqueConstraint(name="suite_scope_id", fields=["id", "scope"]),
@@ -46,8 +47,8 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
     """Reads of probes."""
 
     def asked(self) -> Self:
-        """Those that a run asks: not erased, and about now."""
-        return self.exclude(query="").filter(as_of=None)
+        """Those that a run asks: not erased."""
+        return self.exclude(query="")
 
 
 class Probe(models.Model):
@@ -64,7 +65,7 @@ class Probe(models.Model):
     forbidden = ArrayField(models.BigIntegerField(), default=list)
     outdated = ArrayField(models.BigIntegerField(), default=list)
     negative = models.BooleanField(default=False)
-    as_of = models.DateTimeField(null=True, blank=True)  # kept, and not asked yet
+    as_of = models.DateTimeField(null=True, blank=True)  # asked of what was believed then; empty: of what is current
 
     objects = ProbeQuerySet.as_manager()
 
@@ -85,6 +86,8 @@ class ProbeRun(models.Model):
         COMMAND = "command"
         BEFORE = "before"  # a plan was applied
         AFTER = "after"
+        BUTTON = "button"
+        TASK = "task"
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
     suite = models.ForeignKey("consolidation.Suite", related_name="runs", **EDGE)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
 from consolidation.models.base import EDGE, OPEN, choices
-from consolidation.operations import Approval, Kind, State
+from consolidation.operations import Approval, Kind, Risk, State
 from consolidation.operations import plan as plan_label
 from observations.models import ClockTimestamp, Scope
 
@@ -34,7 +34,7 @@ class Plan(models.Model):
     trigger = models.CharField(max_length=20)  # command, admin, schedule
     window = models.CharField(
         max_length=40, blank=True, default=""
-    )  # schedule only: a run is unique by (pattern, window)
+    )  # what a worker makes once: a plan is unique by (pattern, window)
     state = models.CharField(max_length=10, choices=State.choices, default=State.COMPLETE)
     figures = models.JSONField(
         default=dict
@@ -43,6 +43,10 @@ class Plan(models.Model):
     policies = models.JSONField(default=dict)  # scope id -> policy hash
     snapshots = models.JSONField(default=dict)  # policy hash -> the policy the plan was made under, whole
     explained_at = models.DateTimeField(null=True, blank=True)  # when somebody listed its skips
+    # Over the blast radius two people agree: who asked first, and to exactly what
+    asked_by = models.CharField(max_length=150, blank=True, default="")
+    asked_at = models.DateTimeField(null=True, blank=True)
+    asked_digest = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:
         permissions = [("make_plan", "Can plan now")]
@@ -55,12 +59,38 @@ class Plan(models.Model):
         return plan_label(self.pk)
 
 
+class Planning(models.Model):
+    """One planning pass that a person asked a worker for, and how far it is."""
+
+    by = models.CharField(max_length=150)
+    pattern = models.CharField(max_length=200)
+    scopes = ArrayField(models.BigIntegerField())
+    asked_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    done = models.IntegerField(default=0)  # signs of progress: a scope that was read, a batch of answers
+    doing = models.CharField(max_length=200, blank=True, default="")  # the last one, in the planner's words
+    plan = models.ForeignKey(Plan, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    error = models.CharField(max_length=300, blank=True, default="")  # one sentence of ours
+
+    def __str__(self) -> str:
+        return f"planning {self.pk}"
+
+
+# What a person has to decide: needs_human, and skips that were skipped for a person (C7)
+WAITS = Q(status=State.NEEDS_HUMAN) | Q(status=State.SKIPPED, approval=Approval.NEEDS_HUMAN)
+
+
 class OperationQuerySet(models.QuerySet["Operation"]):
     """Reads of operations."""
 
     def awaiting_review(self) -> Self:
         """What a person has to decide: needs_human, and skips that were skipped for a person (C7)."""
-        return self.filter(Q(status=State.NEEDS_HUMAN) | Q(status=State.SKIPPED, approval=Approval.NEEDS_HUMAN))
+        return self.filter(WAITS)
+
+    def by_risk(self) -> Self:
+        """The riskiest first, then what the rule is least sure of, then the oldest."""
+        return self.order_by("-risk", "-uncertainty", "pk")
 
     def open(self) -> Self:
         """Everything that is not yet applied, refused or stale."""
@@ -98,7 +128,15 @@ class Operation(models.Model):
     claim_subject = models.CharField(max_length=500, blank=True, default="")
     claim_predicate = models.CharField(max_length=500, blank=True, default="")
     claim_object = models.CharField(max_length=1000, blank=True, default="")
+    # Whose judgement it is, so that its errors can be counted: consolidation.accuracy names rules and bands
+    rule = models.CharField(max_length=40, blank=True, default="")
+    band = models.CharField(max_length=20, blank=True, default="")
     requested_by = models.CharField(max_length=150, blank=True, default="")  # who asked; empty: the planner proposed it
+    # A reviewer's edit is a new operation, in the place of the one it names
+    edited_from = models.ForeignKey("self", related_name="edits", null=True, blank=True, **EDGE)
+    edited_by = models.CharField(max_length=150, blank=True, default="")
+    risk = models.SmallIntegerField(choices=[(int(risk), risk.name.lower()) for risk in Risk], default=Risk.MEDIUM)
+    uncertainty = models.FloatField(default=0.5)  # 0 (sure) to 1, by the rule's own figure
     n_sources = models.IntegerField()
     policy_hash = models.CharField(max_length=64)
     created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
@@ -114,6 +152,10 @@ class Operation(models.Model):
     decided_at = models.DateTimeField(null=True, blank=True)
     approved_digest = models.CharField(max_length=64, blank=True, default="")
     approval_expires_at = models.DateTimeField(null=True, blank=True)
+    # Where the policy wants two people: set with the approval, and who agreed
+    needs_second = models.BooleanField(default=False)
+    seconded_by = models.CharField(max_length=150, blank=True, default="")
+    seconded_at = models.DateTimeField(null=True, blank=True)
     # What became of it
     derived = models.ForeignKey("observations.Observation", related_name="+", null=True, blank=True, **EDGE)
     applied_at = models.DateTimeField(null=True, blank=True)
@@ -151,9 +193,29 @@ class Operation(models.Model):
                 name="a_person_decided",  # I17: nothing that needs a human is applied without one
                 condition=~Q(status="applied") | Q(approval="AUTO") | ~Q(decided_by=""),
             ),
+            CheckConstraint(
+                name="two_agreed",
+                condition=~Q(status="applied")
+                | Q(needs_second=False)
+                | (Q(seconded_at__isnull=False) & ~Q(seconded_by="") & ~Q(seconded_by=F("decided_by"))),
+            ),
+            CheckConstraint(
+                name="a_proposer_never_approves",
+                condition=~Q(status__in=["approved", "applied"])
+                | Q(requested_by="")
+                | (~Q(requested_by=F("decided_by")) & ~Q(requested_by=F("seconded_by"))),
+            ),
+            CheckConstraint(name="an_edit_has_an_editor", condition=Q(edited_from__isnull=True) | ~Q(edited_by="")),
+            CheckConstraint(name="operation_uncertainty", condition=Q(uncertainty__gte=0, uncertainty__lte=1)),
         ]
         indexes = [
             models.Index(name="operation_queue", fields=["scope", "status", "kind", "-id"]),  # the review queue
+            models.Index(  # what waits for a person, the riskiest and least certain first
+                fields=["-risk", "-uncertainty", "id"], name="operation_waiting", condition=WAITS
+            ),
+            models.Index(  # the last decisions, and how many were made in a day
+                fields=["scope", "-decided_at"], name="operation_decided", condition=Q(decided_at__isnull=False)
+            ),
             models.Index(name="operation_op_id", fields=["op_id", "-generation"]),  # commands name one by its id
             models.Index(name="operation_derived", fields=["scope", "derived"]),  # what produced this row
         ]

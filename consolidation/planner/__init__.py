@@ -8,23 +8,34 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from time import perf_counter
 from typing import Final
 
 from django.db import connection, transaction
 
-from consolidation import calibrating, candidates, learning, triggering
+from consolidation import calibrating, candidates, learning, sampling, triggering
+from consolidation.accuracy import Demoted, asked_instead
 from consolidation.candidates import Columns, Link
 from consolidation.decay import archive_proposals
 from consolidation.merge import blast, merge_proposals
-from consolidation.models import Pause, Plan, Policy, Verdict, held
+from consolidation.models import Pause, Plan, Policy, Suite, Verdict, held
 from consolidation.models.settings import InForce
 from consolidation.operations import Json, Kind, Proposal
 from consolidation.planner import budget, copying, distilling, fading, keeping, reading
-from consolidation.planner.shown import UNTOUCHABLE, notes, operation_json, plan_json, printed, support_line
+from consolidation.planner.shown import (
+    COVERED,
+    UNRECONCILED,
+    UNTOUCHABLE,
+    notes,
+    operation_json,
+    plan_json,
+    printed,
+    support_line,
+)
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
 from consolidation.prune import prune_proposals
@@ -36,11 +47,23 @@ from observations.models import Event, Observation, Scope, database_now
 from observations.records import Record
 from observations.retrieval import current_embedder
 
-__all__ = ["UNTOUCHABLE", "Progress", "notes", "operation_json", "plan", "plan_json", "printed", "support_line"]
+__all__ = [
+    "COVERED",
+    "UNRECONCILED",
+    "UNTOUCHABLE",
+    "Progress",
+    "notes",
+    "operation_json",
+    "plan",
+    "plan_json",
+    "printed",
+    "support_line",
+]
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[str], object]  # called with a scope's name when it was read and judged, and while a model answers
+PROJECT: Final = "project_plan"  # the outbox task that measures what applying a plan would do
 _AUDITED: Final = 100  # rows of a scope compared with all others, to state what blocking missed
 
 
@@ -57,6 +80,9 @@ class _Pass:
     figures: Counter[str] = field(default_factory=Counter)
     counted: int = 0  # observations and episodes of any status, in the snapshot
     untouchable: int = 0  # active records that the policy lets no proposal touch
+    unreconciled: int = 0  # active records that the background wrote without comparing them
+    flagged: frozenset[int] = frozenset()  # of them, those that a proposal or an approved operation holds
+    covered: int = 0  # of them, those that this plan takes up
     left_out: str = ""  # why it was not planned
     failed: bool = False  # it was tried and did not work
 
@@ -65,6 +91,13 @@ class _Pass:
         """How everything its proposals rest on stood."""
         turns = self.distilled.episodes
         return keeping.Versions(self.rows, {pk: (turn.version, turn.content_hash) for pk, turn in turns.items()})
+
+    def settle(self, demoted: Mapping[sampling.Key, Demoted]) -> None:
+        """Send to a person what a demoted band would do alone; then order and count it all."""
+        proposals = (asked_instead(each, demoted=demoted) for each in self.proposals)
+        self.proposals = sorted(proposals, key=partial(_order, self.flagged))
+        wide = blast(self.proposals, scope_size=self.figures["records"], policy=self.force.rules).exceeded
+        self.figures.update(over_the_blast_radius=int(wide))
 
     @property
     def partly(self) -> bool:
@@ -99,8 +132,10 @@ def plan(
     told = progress or (lambda _what: None)
     model = completer.model if completer is not None else distilling.model_name()
     passes, store = _read(ordered, profile, model, told)
+    demoted = sampling.demoted()
     for one in passes:
         _distil(one, completer, told, most_asked)
+        one.settle(demoted)
     with transaction.atomic():
         made = Plan.objects.create(
             scope=ordered[0] if len(ordered) == 1 else None,
@@ -119,7 +154,14 @@ def plan(
         Event.objects.append(
             scope_id=made.scope_id, action="planned", actor=by, subject=str(made), detail={"counts": dict(counts)}
         )
+        _ask_for_impact(made, ordered)
     return made
+
+
+def _ask_for_impact(made: Plan, scopes: Sequence[Scope]) -> None:
+    """Have a worker measure what applying it would do, where there is a suite to measure it by. One query, or two."""
+    if Suite.objects.filter(scope__in=scopes).exists():
+        outbox.enqueue(task=PROJECT, scope_id=None, key=str(made), payload={"plan": made.pk, "by": made.requested_by})
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -176,6 +218,8 @@ def _planned(scope: Scope, profile: Profile, model: str, now: datetime) -> _Pass
     one.distilled = distilling.read(scope_id=scope.pk, policy=policy, profile=profile, now=now, model=model)
     one.counted = triggering.counted(scope_ids=[scope.pk])[scope.pk]
     one.untouchable = reading.untouchable(scope_id=scope.pk, policy=policy)
+    one.unreconciled = reading.unreconciled(scope_id=scope.pk)
+    one.flagged = reading.flagged(scope_id=scope.pk, ids={*_held(one.proposals), *one.settled.reserved})
     one.figures.update(scopes=1, retention_rules=len(policy.retention), episodes=len(one.distilled.episodes))
     return one
 
@@ -235,7 +279,7 @@ def _links(one: _Pass, columns: Columns, profile: Profile, policy: Rules) -> lis
 
 
 def _distil(one: _Pass, completer: Completer | None, progress: Progress, most_asked: int | None) -> None:
-    """Ask the model about a scope's episodes and add what its answers propose; then order and count it all."""
+    """Ask the model about a scope's episodes and add what its answers propose."""
     if one.left_out:
         return
     scope_id, policy = one.scope.pk, one.force.rules
@@ -251,9 +295,7 @@ def _distil(one: _Pass, completer: Completer | None, progress: Progress, most_as
     except Exception as error:  # the rest of the plan stands; what the model was asked for is shown as failed
         log.error("asking about scope %s failed: %s", scope_id, type(error).__name__)
         one.distilled.fail(outbox.sentence(error))
-    one.proposals.sort(key=_order)
-    wide = blast(one.proposals, scope_size=one.figures["records"], policy=policy).exceeded
-    one.figures.update(over_the_blast_radius=int(wide), asked=one.distilled.asked)
+    one.figures.update(asked=one.distilled.asked)
 
 
 def _door(scope_id: int) -> Completer | ModelFailed:
@@ -263,12 +305,22 @@ def _door(scope_id: int) -> Completer | ModelFailed:
         return missing
 
 
-def _order(proposal: Proposal) -> tuple[object, ...]:
-    """Automatic merges first, then what a person decides, skips last; within that the most similar first."""
+def _held(proposals: Iterable[Proposal]) -> Iterator[int]:
+    """The rows that proposals hold, but for skips that nobody decides."""
+    for proposal in proposals:
+        if (proposal.appliable or proposal.awaits_review) and not proposal.of_episodes:
+            yield from proposal.sources
+
+
+def _order(flagged: frozenset[int], proposal: Proposal) -> tuple[object, ...]:
+    """Automatic merges first, then what a person decides, skips last; within that what holds a row that nobody compared
+    yet, then the most similar. An operation's identity knows nothing of it.
+    """
     return (
         not proposal.appliable,
         list(Kind).index(proposal.kind),
         proposal.approval.value,
+        proposal.of_episodes or flagged.isdisjoint(proposal.sources),
         -(proposal.score or 0.0),
         proposal.sources,
     )
@@ -295,7 +347,9 @@ def _keep(made: Plan, passes: Sequence[_Pass], by: str) -> Counter[str]:
             budget=policy.review_budget,
             now=made.created_at,
             known=keeping.known_ids(scope_id=scope_id),
+            flagged=one.flagged,
         )
+        one.covered = len(one.flagged.intersection({*_held(proposals), *one.settled.reserved}))
         kept = keeping.keep(
             plan=made,
             scope_id=scope_id,
@@ -343,6 +397,8 @@ def _figures(passes: Sequence[_Pass], counts: Counter[str], *, store: int, secon
         "store": store,
         "model": int(spending.configured()),
         UNTOUCHABLE: {str(one.scope.pk): one.untouchable for one in passes if one.untouchable},
+        UNRECONCILED: {str(one.scope.pk): one.unreconciled for one in passes if one.unreconciled},
+        COVERED: {str(one.scope.pk): one.covered for one in passes if one.unreconciled},
         triggering.COUNTED: {str(one.scope.pk): one.counted for one in passes if not one.left_out},
         "seconds": round(seconds, 3),
     }

@@ -1,4 +1,5 @@
-"""How many new questions a scope may put to people in a day, and which of them come first: those that reads feel most.
+"""How many new questions a scope may put to people in a day, and which of them come first: those about rows that
+nobody compared with memory yet, then those that reads feel most.
 
 Held back is not forgotten: the count is shown, and the next pass proposes the rest again.
 """
@@ -26,11 +27,18 @@ class Effect:
 
 
 def within(
-    *, scope_id: int, proposals: Sequence[Proposal], budget: int | None, now: datetime, known: Collection[str]
+    *,
+    scope_id: int,
+    proposals: Sequence[Proposal],
+    budget: int | None,
+    now: datetime,
+    known: Collection[str],
+    flagged: Collection[int] = (),
 ) -> tuple[list[Proposal], int]:
     """The proposals that may be stored, in their order, and how many are held back, which no skip names then.
 
-    Only new questions count: what was asked before (`known`) stays, what needs nobody passes. Three queries.
+    Only new questions count: what was asked before (`known`) stays, what needs nobody passes. Those that hold a
+    `flagged` row come before all others, so that none of them is held back for one without. Three queries.
     """
     new = [proposal for proposal in proposals if proposal.awaits_review and proposal.id not in known]
     if budget is None or not new:
@@ -40,7 +48,12 @@ def within(
         return list(proposals), 0
     effects = _effects(scope_id, new)
     places = {proposal.id: place for place, proposal in enumerate(new)}
-    ranked = sorted(new, key=lambda one: (-effects[one.id].shared, -effects[one.id].uses, places[one.id]))
+
+    def rank(one: Proposal) -> tuple[int, ...]:
+        waits = not one.of_episodes and not set(one.sources).isdisjoint(flagged)
+        return (not waits, -effects[one.id].shared, -effects[one.id].uses, places[one.id])
+
+    ranked = sorted(new, key=rank)
     held_back = {proposal.id for proposal in ranked[left:]}
     kept = [unasked(proposal, held_back=held_back) for proposal in proposals if proposal.id not in held_back]
     return kept, len(held_back)
@@ -50,7 +63,7 @@ def _asked_today(scope_id: int, now: datetime) -> int:
     """Questions that plans put to people since midnight UTC, whatever became of them. One query."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     asked = Operation.objects.filter(
-        scope_id=scope_id, approval=Approval.NEEDS_HUMAN, created_at__gte=midnight, requested_by=""
+        scope_id=scope_id, approval=Approval.NEEDS_HUMAN, created_at__gte=midnight, requested_by="", edited_from=None
     )
     return asked.count()
 

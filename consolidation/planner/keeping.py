@@ -15,10 +15,10 @@ from itertools import combinations, islice
 from typing import Final, TypeVar
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
-from consolidation import review
+from consolidation import accuracy, review
 from consolidation.models import OPEN, Operation, OperationSource, Plan, PlanItem
 from consolidation.operations import OF_EPISODES, Kind, Proposal, State
 from observations.models import Episode, Event, Observation
@@ -29,7 +29,7 @@ _Item = TypeVar("_Item")
 
 # What a plan makes; an alias and a forget come by request.
 PLANNED_KINDS: Final = (Kind.MERGE, Kind.SUPERSEDE, Kind.PRUNE, Kind.ARCHIVE, Kind.PROMOTE, Kind.COMPACT)
-_REFUSED: Final = (State.REJECTED, State.UNDONE, State.DISTINCT)
+_REFUSED: Final = (State.REJECTED, State.UNDONE, State.DISTINCT, State.EDITED)  # an edit asks in its place
 _UNFINISHED: Final = (*OPEN, State.FAILED)
 _LOCK_SPACE: Final = 0x5062 << 40  # our corner of PostgreSQL's advisory locks, beside the store's
 _BATCH: Final = 2_000
@@ -64,17 +64,21 @@ class Versions:
 
 
 def settled(*, scope_id: int, policy_hash: str, now: datetime) -> Settled:
-    """The decisions that stand in a scope: nothing about their sources or the policy changed since. Two queries."""
+    """The decisions that stand in a scope: nothing about their sources or the policy changed since. A reviewer's edit
+    that waits keeps its rows as an approved operation does. Two queries.
+    """
     rejected: defaultdict[Kind, set[Pair]] = defaultdict(set)
     reserved: set[int] = set()
     turns: set[int] = set()
     refused_ids: set[str] = set()
-    decided = list(_latest(scope_id).filter(status__in=(State.REJECTED, State.UNDONE, State.APPROVED)))
+    stands = Q(status__in=(State.REJECTED, State.UNDONE, State.APPROVED))
+    stands |= Q(status=State.NEEDS_HUMAN, edited_from__isnull=False)
+    decided = list(_latest(scope_id).filter(stands))
     sources = _sources(decided)
     carried = _carried(scope_id)
     for operation in decided:
         rows = sources[operation.pk]
-        refused = operation.status != State.APPROVED
+        refused = operation.status in (State.REJECTED, State.UNDONE)
         if operation.policy_hash != policy_hash or any(
             _moved(row, operation) and not (refused and row.row_id in carried) for row in rows
         ):
@@ -286,7 +290,9 @@ def _sweep(
     settled: Settled,
     unfinished: frozenset[Kind],
 ) -> None:
-    """Approved operations stay in the plan; every other unfinished one that is not proposed any more goes stale."""
+    """Approved operations and reviewers' edits stay in the plan; every other unfinished one that is not proposed any
+    more goes stale.
+    """
     proposed = {operation.op_id for operation in decided.items}
     for operation in sorted(known.values(), key=lambda row: row.pk):
         if operation.op_id in proposed or operation.status not in _UNFINISHED:
@@ -296,6 +302,10 @@ def _sweep(
         waiting = settled.reserved_turns if of_episodes else settled.reserved
         if operation.status == State.APPROVED and ids <= waiting:
             decided.counts["approved"] += 1
+            decided.items.append(operation)
+            continue
+        if operation.edited_from_id and operation.status == State.NEEDS_HUMAN and ids <= waiting:
+            decided.counts["again"] += 1
             decided.items.append(operation)
             continue
         rows = (Episode if of_episodes else Observation).objects.in_bulk(ids)
@@ -346,6 +356,7 @@ def _go_stale(scope_id: int, reasons: Mapping[int, str], by: str) -> int:
 
 
 def _operation(proposal: Proposal, generation: int, policy_hash: str) -> Operation:
+    own = accuracy.named(proposal)
     return Operation(
         op_id=proposal.id,
         generation=generation,
@@ -364,6 +375,10 @@ def _operation(proposal: Proposal, generation: int, policy_hash: str) -> Operati
         claim_subject=proposal.key[0],
         claim_predicate=proposal.key[1],
         claim_object=proposal.key[2],
+        rule=own.rule,
+        band=own.band,
+        risk=proposal.risk,
+        uncertainty=proposal.uncertainty,
         n_sources=len(proposal.sources),
         policy_hash=policy_hash,
     )

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Final
 
 from django.db import connection
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from consolidation.policy import Policy
 from consolidation.prune import Spent
 from observations.models import Evidence, GivenKey, Observation, Use
-from observations.records import Record, StatedBy, Status, roles_of
+from observations.records import Record, StatedBy, Status, WrittenBy, roles_of
 
 _CHUNK: Final = 5_000  # rows of one ORM query
 
@@ -43,6 +43,27 @@ def untouchable(*, scope_id: int, policy: Policy) -> int:
     if not policy.untouchable:
         return 0
     return Observation.objects.active().filter(scope_id=scope_id, kind__in=policy.untouchable).count()
+
+
+def unreconciled(*, scope_id: int) -> int:
+    """How many current rows of a scope the background wrote without comparing them: an outage, an answer that could not
+    be used, a row that moved meanwhile. One query.
+    """
+    return _flagged(scope_id).count()
+
+
+def flagged(*, scope_id: int, ids: Iterable[int]) -> frozenset[int]:
+    """Which of these rows are so. One query per 5,000 ids."""
+    found: set[int] = set()
+    ordered = iter(sorted(set(ids)))
+    while part := list(islice(ordered, _CHUNK)):
+        found.update(_flagged(scope_id).filter(pk__in=part).values_list("pk", flat=True))
+    return frozenset(found)
+
+
+def _flagged(scope_id: int) -> QuerySet[Observation]:
+    rows = Observation.objects.active().filter(scope_id=scope_id)
+    return rows.filter(written_by=WrittenBy.BACKGROUND, reconciled_at=None)
 
 
 def _given(scope_id: int, ids: Sequence[int]) -> dict[int, GivenKey]:

@@ -14,8 +14,12 @@ from consolidation.models import Operation, OperationSource, Plan
 from consolidation.operations import Approval, Json, Kind, State, obs
 from consolidation.operations import plan as plan_label
 from consolidation.rendering import PrintedOperation, PrintedPlan, PrintedSource
+from observations.models import ScopeQuerySet
 
 UNTOUCHABLE: Final = "untouchable"  # in a plan's figures: scope id -> records that its policy lets no proposal touch
+UNRECONCILED: Final = "unreconciled"  # scope id -> records that the background wrote without comparing them
+COVERED: Final = "unreconciled_covered"  # scope id -> those of them that the plan's operations take up
+
 _WAITING: Final = re.compile(r" \d+ groups of episodes wait\.$")
 
 
@@ -33,6 +37,8 @@ def printed(plan: Plan, *, operations: Sequence[Operation] | None = None) -> Pri
         figures=_figures_line(plan),
         held_back=int(figures.get("held_back", 0)),
         untouchable=sum(figures.get(UNTOUCHABLE, {}).values()),
+        unreconciled=sum(figures.get(UNRECONCILED, {}).values()),
+        covered=sum(figures.get(COVERED, {}).values()),
     )
 
 
@@ -60,9 +66,25 @@ def _off_everywhere(plan: Plan) -> list[Kind]:
     return [kind for kind in expected if policies and not any(policy.get(kind, True) for policy in policies)]
 
 
-def plan_json(plan: Plan) -> dict[str, Json]:
-    """The plan as JSON: id, counts, figures, what was left out, and every operation whole. Three queries."""
-    operations = _operations(plan)
+def plan_json(plan: Plan, *, scopes: ScopeQuerySet | None = None) -> dict[str, Json]:
+    """The plan as JSON: id, counts, figures, what was left out, and every operation whole. Three queries.
+
+    With `scopes` it holds nothing of others: their operations, failures, policies and the figures of all are left out.
+    """
+    operations = _operations(plan, scopes)
+    whole = _whole(plan, operations)
+    if scopes is None:
+        return whole
+    seen = dict(scopes.filter(pk__in=[int(pk) for pk in plan.policies]).values_list("pk", "name"))
+    hashes = {hashed for pk, hashed in plan.policies.items() if int(pk) in seen}
+    return whole | {
+        "figures": {},
+        "left_out": [item for item in plan.failures if item.get("scope") in seen.values()],
+        "policies": {hashed: kept for hashed, kept in plan.snapshots.items() if hashed in hashes},
+    }
+
+
+def _whole(plan: Plan, operations: Sequence[Operation]) -> dict[str, Json]:
     return {
         "id": plan_label(plan.pk),
         "state": str(plan.state),
@@ -105,10 +127,11 @@ def operation_json(operation: Operation) -> dict[str, Json]:
     }
 
 
-def _operations(plan: Plan) -> list[Operation]:
+def _operations(plan: Plan, scopes: ScopeQuerySet | None = None) -> list[Operation]:
     rows = (
         Operation.objects.filter(plan_items__plan=plan).select_related("scope").order_by("plan_items__position", "pk")
     )
+    rows = rows if scopes is None else rows.filter(scope__in=scopes)
     return list(rows.prefetch_related(Prefetch("sources", _ordered_sources())))
 
 

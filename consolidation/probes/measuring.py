@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
@@ -28,6 +28,8 @@ def measure(
     shares = {probe.number: _share(probe, answers[probe.number], store) for probe in wanted}
     recall = _mean(shares.values())
     times = sorted(answer.milliseconds for answer in found.values())
+    staled = _by_probe(wanted, lambda probe: _stale(probe, answers[probe.number], store))
+    confused = tuple(probe.number for probe in negatives if _share(probe, answers[probe.number], store) > 0)
     hits = [row for probe in wanted for row in answers[probe.number]]
     return Figures(
         k=k,
@@ -36,19 +38,21 @@ def measure(
         left_out=left_out,
         records=len(store.rows),
         controls=_controls(wanted, answers, store, k=k, recall=recall, chance=random.Random(seed)),  # noqa: S311
-        incomplete=sum(not answer.complete for answer in found.values()),
         recall=recall,
         hit=_mean(share > 0 for share in shares.values()),
         mrr=_mean(_first(probe, answers[probe.number], store) for probe in wanted),
         distinct=_mean(_different(answers[probe.number], store) for probe in wanted),
         unmarked=_mean(row not in store.units for row in hits),
-        stale=_stale(wanted, answers, store),
-        leaks=sum(_leaks(probe, answers[probe.number], store) for probe in probes),
-        mistaken=_mistaken(negatives, answers, store),
+        stale=_share_of(staled, [probe for probe in wanted if probe.outdated]),
+        mistaken=_share_of(confused, [probe for probe in negatives if probe.expected]),
         separation=_separation(wanted, negatives, found),
         p50=_percentile(times, 0.5),
         p95=_percentile(times, 0.95),
-        missed=tuple(number for number, share in sorted(shares.items()) if share < 1),
+        missing=_by_probe(wanted, lambda probe: sorted(probe.expected - _carried(answers[probe.number], store))),
+        leaked=_by_probe(probes, lambda probe: _leaks(probe, answers[probe.number], store)),
+        staled=staled,
+        confused=confused,
+        cut_short=tuple(sorted(number for number, answer in found.items() if not answer.complete)),
     )
 
 
@@ -77,30 +81,26 @@ def _different(rows: Sequence[int], store: Store) -> int:
     return len({store.units.get(row, f"row {row}") for row in rows})
 
 
-def _leaks(probe: Probe, rows: Sequence[int], store: Store) -> int:
-    return sum(row in store.strangers or bool(probe.forbidden & _carried([row], store)) for row in rows)
+def _leaks(probe: Probe, rows: Sequence[int], store: Store) -> list[int]:
+    return [row for row in rows if row in store.strangers or probe.forbidden & _carried([row], store)]
+
+
+def _stale(probe: Probe, rows: Sequence[int], store: Store) -> list[int]:
+    """A row that says the expected value as well is not stale: one claim may have been said at both times."""
+    says = [(row, _carried([row], store)) for row in rows]
+    return [row for row, claims in says if probe.outdated & claims and not probe.expected & claims]
 
 
 # --- all answers ------------------------------------------------------------------------------------------------------
 
 
-def _stale(probes: Sequence[Probe], answers: Mapping[int, Sequence[int]], store: Store) -> float | None:
-    dated = [probe for probe in probes if probe.outdated]
-    if not dated:
-        return None
-    # A row that says the expected value as well is not stale: one claim may have been said at both times.
-    return _mean(
-        any(
-            probe.outdated & _carried([row], store) and not probe.expected & _carried([row], store)
-            for row in answers[probe.number]
-        )
-        for probe in dated
-    )
+def _by_probe(probes: Sequence[Probe], rows: Callable[[Probe], Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    """The rows that there is something to say of, by the number of their probe."""
+    return {probe.number: tuple(found) for probe in probes if (found := rows(probe))}
 
 
-def _mistaken(probes: Sequence[Probe], answers: Mapping[int, Sequence[int]], store: Store) -> float | None:
-    named = [probe for probe in probes if probe.expected]
-    return _mean(_share(probe, answers[probe.number], store) > 0 for probe in named) if named else None
+def _share_of(struck: Collection[int], probes: Sequence[Probe]) -> float | None:
+    return _mean(probe.number in struck for probe in probes) if probes else None
 
 
 def _separation(wanted: Sequence[Probe], negatives: Sequence[Probe], found: Mapping[int, Found]) -> float | None:
@@ -126,11 +126,12 @@ def _controls(
     chance: random.Random,
 ) -> tuple[Control, ...]:
     """An empty store, rows by chance, and a store whose texts were dealt to other rows."""
-    rows = sorted(store.rows)
+    pools = {probe.number: store.past.get(probe.number, store.rows) for probe in probes}
+    rows = sorted({*store.rows}.union(*store.past.values()))
     draws = {
         "empty": [_recall(probes, {}, store)],
         "random": [
-            _recall(probes, {probe.number: chance.sample(rows, min(k, len(rows))) for probe in probes}, store)
+            _recall(probes, {number: chance.sample(pool, min(k, len(pool))) for number, pool in pools.items()}, store)
             for _ in range(_DRAWS)
         ],
         "shuffled": [_recall(probes, _dealt(answers, rows, chance), store) for _ in range(_DRAWS)],

@@ -1,4 +1,4 @@
-"""Lines of a probe file: our own, questions about dialogue, and dated facts, each as its file stands.
+"""Rows of a probe file: our own, questions about dialogue, and dated facts, each as its file stands.
 
 - Our own: `query`, `expected` (external ids) or `expected_texts`, `forbidden`, `outdated`, `category`, `negative`,
   `as_of`; and `{"unit": name, "ids": [...]}`: records that say the same.
@@ -32,7 +32,7 @@ class Line:
     outdated: tuple[str, ...] = ()
     category: str = ""
     negative: bool = False
-    as_of: datetime | None = None  # kept, and not asked: reads as of a date are not built
+    as_of: datetime | None = None  # asked of what was believed then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Sheet:
     lines: tuple[Line, ...]
     units: Mapping[str, int]  # external id -> number of its unit
     expect_nothing: int  # lines that ask and name no record
-    unusable: tuple[str, ...]  # "line 7: ...", never with words of the line
+    unusable: tuple[str, ...]  # "line 7: ...", never with words of the file
 
 
 class _Unusable(ValueError):
@@ -50,16 +50,19 @@ class _Unusable(ValueError):
 
 
 def read(lines: Iterable[str]) -> Sheet:
-    """All probes of a file. Raises nothing: what cannot be used is listed."""
+    """All probes of a file of JSON lines. Raises nothing: what cannot be used is listed."""
+    return read_rows((f"line {number}", text) for number, text in enumerate(lines, 1) if text.strip())
+
+
+def read_rows(rows: Iterable[tuple[str, object]]) -> Sheet:
+    """All probes of a file's rows, each with the words for where it stands; a text is JSON. Raises nothing."""
     probes: list[Line] = []
     facts: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     units: dict[str, int] = {}
     unusable, empty, groups = [], 0, 0
-    for number, text in enumerate(lines, 1):
-        if not text.strip():
-            continue
+    for where, found in rows:
         try:
-            row = _row(text)
+            row = _row(found)
             if "unit" in row:
                 groups += 1
                 units |= dict.fromkeys(_names(row, "ids"), groups)
@@ -70,17 +73,19 @@ def read(lines: Iterable[str]) -> Sheet:
             else:
                 empty += 1
         except _Unusable as why:
-            unusable.append(f"line {number}: {why}")
+            unusable.append(f"{where}: {why}")
     dated = [fact for values in facts.values() if (fact := _dated(values))]
     quiet = empty + len(facts) - len(dated)
     return Sheet(lines=(*probes, *dated), units=units, expect_nothing=quiet, unusable=tuple(unusable))
 
 
-def _row(text: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _Unusable("it is not JSON") from error
+def _row(found: object) -> Mapping[str, Any]:
+    row = found
+    if isinstance(found, str):
+        try:
+            row = json.loads(found)
+        except (ValueError, RecursionError) as error:
+            raise _Unusable("it is not JSON") from error
     if not isinstance(row, dict):
         raise _Unusable("it is not an object")
     return row

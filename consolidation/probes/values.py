@@ -41,6 +41,7 @@ class Store:
     """
 
     rows: tuple[int, ...]  # ids of its active rows
+    past: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # the rows of a probe about then, by its number
     carried: Mapping[int, frozenset[int]] = field(default_factory=dict)
     units: Mapping[int, str] = field(default_factory=dict)
     strangers: frozenset[int] = frozenset()  # answered ids that are no row of the scope
@@ -62,22 +63,39 @@ class Figures:
     k: int
     probes: int  # that want an answer
     negatives: int
-    left_out: int  # of the suite, not asked: erased, or as of a date
+    left_out: int  # of the suite, not asked: erased
     records: int  # active rows of the scope
     controls: tuple[Control, ...]
-    incomplete: int  # probes whose answer was not complete
     recall: float = 0.0  # mean share of the expected records that came
     hit: float = 0.0  # share of probes of which at least one came
     mrr: float = 0.0  # mean of one over the place of the first that came; 0 where none did
     distinct: float = 0.0  # mean number of different claims among the k places
     unmarked: float = 0.0  # share of the hits with neither a label nor a claim key, which count as different
     stale: float | None = None  # share of the probes that name outdated records and got one
-    leaks: int = 0
     mistaken: float | None = None  # share of negative probes that got the record they may be mistaken for
     separation: float | None = None  # chance that a probe's best cosine is above a negative one's; 0.5: no difference
     p50: float = 0.0  # milliseconds per read
     p95: float = 0.0
-    missed: tuple[int, ...] = ()  # numbers of the probes of which at least one expected record did not come
+    missing: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # by probe, the expected records not come
+    leaked: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # by probe, the rows that must not come
+    staled: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # by probe, the outdated rows that came
+    confused: tuple[int, ...] = ()  # numbers of the negative probes that got what they may be mistaken for
+    cut_short: tuple[int, ...] = ()  # numbers of the probes whose answer was not complete
+
+    @property
+    def missed(self) -> tuple[int, ...]:
+        """Numbers of the probes of which at least one expected record did not come."""
+        return tuple(sorted(self.missing))
+
+    @property
+    def leaks(self) -> int:
+        """How many rows came that must not."""
+        return sum(map(len, self.leaked.values()))
+
+    @property
+    def incomplete(self) -> int:
+        """How many answers were not complete: no number of the run is shown then, so none of them counts as a miss."""
+        return len(self.cut_short)
 
     @property
     def why_not(self) -> str:
@@ -114,6 +132,8 @@ def figures_json(figures: Figures) -> dict[str, object]:
         "not_measured": figures.why_not,
         "gates": list(figures.gates),
         "leaks": figures.leaks,
+        "leaked": _by_probe(figures.leaked),
+        "incomplete": list(figures.cut_short),
     }
     return document if figures.why_not else {**document, "measures": _measures(figures)}
 
@@ -131,7 +151,14 @@ def _measures(figures: Figures) -> dict[str, object]:
         "p50_ms": round(figures.p50, 1),
         "p95_ms": round(figures.p95, 1),
         "missed": list(figures.missed),
+        "missing": _by_probe(figures.missing),
+        "staled": _by_probe(figures.staled),
+        "confused": list(figures.confused),
     }
+
+
+def _by_probe(rows: Mapping[int, tuple[int, ...]]) -> dict[str, list[int]]:
+    return {str(number): list(ids) for number, ids in rows.items()}
 
 
 def _round(number: float | None) -> float | None:

@@ -5,6 +5,7 @@ No model is called here: what the row says was written before, and reviewed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from consolidation import compact as summaries
@@ -22,11 +23,17 @@ def promote(work: Work, by: str) -> Effect:
     """A new observation at the promoted ceiling, with the episodes' words as evidence; they stay as they are (R75, R77,
     R78, R104, R105).
     """
+    support = work.operation.product.get("support", [])
+    quotes = {episode: (start, end) for episode, start, end in support}
+    return Effect(moved=(), derived=_write(work, promoted_claim(work), quotes=quotes))
+
+
+def promoted_claim(work: Work) -> Claim:
+    """The claim that a promotion writes, without its name and evidence. No query."""
     operation = work.operation
-    support, planned = operation.product.get("support", []), float(operation.product.get("confidence", 0.0))
-    claim = Claim(
+    planned = float(operation.product.get("confidence", 0.0))
+    return Claim(
         text=operation.text,
-        external_id=free_name(work),
         subject=operation.claim_subject,
         predicate=operation.claim_predicate,
         object=operation.claim_object,
@@ -34,25 +41,26 @@ def promote(work: Work, by: str) -> Effect:
         stated_by=_stated_by(work),
         created_at=_first_said(work),
     )
-    derived = _write(work, claim, quotes={episode: (start, end) for episode, start, end in support})
-    return Effect(moved=(), derived=derived)
 
 
 def compact(work: Work, by: str) -> Effect:
     """A summary that reads see instead of its episodes, which are archived and stay readable (R44, C9)."""
     operation = work.operation
-    claim = Claim(
-        text=operation.text,
-        external_id=free_name(work),
+    derived = _write(work, summary_claim(work), quotes={})
+    store.move_episodes(scope_id=operation.scope_id, ids=work.ids, to=Status.ARCHIVED)
+    return Effect(moved=tuple(work.ids), derived=derived)
+
+
+def summary_claim(work: Work) -> Claim:
+    """The summary that a compaction writes, without its name. No query."""
+    return Claim(
+        text=work.operation.text,
         confidence=summaries.CONFIDENCE,
         stated_by=_stated_by(work),
         kind=MemoryKind.EPISODE,
         half_life_days=SUMMARY_HALF_LIFE_DAYS,
         created_at=_first_said(work),
     )
-    derived = _write(work, claim, quotes={})
-    store.move_episodes(scope_id=operation.scope_id, ids=work.ids, to=Status.ARCHIVED)
-    return Effect(moved=tuple(work.ids), derived=derived)
 
 
 def _write(work: Work, claim: Claim, *, quotes: dict[int, tuple[int, int]]) -> int:
@@ -60,7 +68,7 @@ def _write(work: Work, claim: Claim, *, quotes: dict[int, tuple[int, int]]) -> i
     return store.write_derived(
         scope=operation.scope,
         derived=store.Derived(
-            claim=claim,
+            claim=replace(claim, external_id=free_name(work)),
             sources=tuple(work.ids),
             derivation=Kind(operation.kind),
             operation=stamp(operation),

@@ -23,12 +23,12 @@ ERASE_PRUNED = "erase_pruned"  # the outbox task that erases after the grace per
 
 def _merge(work: Work, by: str) -> Effect:
     """A new row with the keeper's text and everybody's evidence; the sources leave the reads, whole (R58, R72, R96,
-    R101). A source that its repeats replace stands in the new row's lineage by what it came from itself.
+    R101). A source that its repeats replace stands in the new row's lineage by what it came from itself. What a
+    reviewer edited is written as they saw it: own words have no source's vector.
     """
-    operation = work.operation
-    keep = int(operation.decision.get("keep") or operation.keeper_id or 0)
+    operation, keep, edits = work.operation, kept(work), _edits(work)
     known = _known(work)
-    combined = merge.combine(known.records, keeper=keep, policy=work.policy, came_from=known.came_from)
+    combined = _combined(work, known)
     derived = store.write_derived(
         scope=operation.scope,
         derived=store.Derived(
@@ -39,7 +39,7 @@ def _merge(work: Work, by: str) -> Effect:
             operation=stamp(operation),
             chain=combined.chain,
             uses_inherited=combined.uses_inherited,
-            same_text_as=keep,
+            same_text_as=None if edits.words else keep,
             at=work.now,
         ),
     )
@@ -47,6 +47,36 @@ def _merge(work: Work, by: str) -> Effect:
     if (said := _said_of(work, known, keep)) is not None:
         store.copy_key(scope_id=operation.scope_id, into=derived, source=said)
     return Effect(moved=tuple(work.ids), derived=derived)
+
+
+def kept(work: Work) -> int:
+    """The source whose text a merge keeps: a reviewer's choice, or the rule's. No query."""
+    return int(work.operation.decision.get("keep") or work.operation.keeper_id or 0)
+
+
+def merged_claim(work: Work) -> tuple[Claim, int | None]:
+    """The claim that a merge writes, without its name and evidence, and the source that hands on what a model said
+    about its key. One query.
+    """
+    known = _known(work)
+    return _combined(work, known).claim, _said_of(work, known, kept(work))
+
+
+def own_words(work: Work) -> bool:
+    """Whether a merge writes a text that no source has: a reviewer's. No query."""
+    return _edits(work).words
+
+
+def _edits(work: Work) -> merge.Edits:
+    row = work.operation
+    key = (row.claim_subject, row.claim_predicate, row.claim_object)
+    return merge.edits_of(product=row.product, text=row.text, key=key)
+
+
+def _combined(work: Work, known: _Known) -> merge.Combined:
+    return merge.combine(
+        known.records, keeper=kept(work), policy=work.policy, came_from=known.came_from, edits=_edits(work)
+    )
 
 
 def _supersede(work: Work, by: str) -> Effect:
@@ -74,10 +104,20 @@ def _right_claim(work: Work, by: str) -> int:
     With the object they gave it has the whole key, so that a later value of it is a contradiction again (R71).
     """
     operation = work.operation
+    claim = replace(right_claim(work), external_id=free_name(work))
+    [written] = store.add_observations(scope=operation.scope, claims=[claim], written_by=WrittenBy.DELIBERATE)
+    if written.id is None:
+        raise DatabaseError(written.reason)
+    store.copy_evidence(scope_id=operation.scope_id, into=written.id, sources=work.ids)
+    return written.id
+
+
+def right_claim(work: Work) -> Claim:
+    """The claim a reviewer wrote, without its name and evidence. No query."""
+    operation = work.operation
     subject, predicate = review.key_of(rows=work.rows.values())
-    claim = Claim(
+    return Claim(
         text=operation.decision_text,
-        external_id=free_name(work),
         subject=subject,
         predicate=predicate,
         object=operation.decision_object,
@@ -85,11 +125,6 @@ def _right_claim(work: Work, by: str) -> int:
         stated_by=StatedBy.OPERATOR,
         created_at=operation.decided_at,
     )
-    [written] = store.add_observations(scope=operation.scope, claims=[claim], written_by=WrittenBy.DELIBERATE)
-    if written.id is None:
-        raise DatabaseError(written.reason)
-    store.copy_evidence(scope_id=operation.scope_id, into=written.id, sources=work.ids)
-    return written.id
 
 
 def _teach(work: Work, *, many: bool) -> None:
@@ -196,8 +231,11 @@ def _stored_as_today(work: Work, record: Record) -> bool:
 
 def _said_of(work: Work, known: _Known, keep: int) -> int | None:
     """Which source of the kept text and key hands on what a model said about it: first one whose key a person took
-    back, then one that has most of a key, so that no question about it is lost, then the kept row itself. No query.
+    back, then one that has most of a key, so that no question about it is lost, then the kept row itself. None does
+    for a text or key that a reviewer edited: it is nobody's answer about that. No query.
     """
+    if (edits := _edits(work)).words or edits.key:
+        return None
     kept, says = work.rows[keep], {row.id: (row.normalised, row.written_key) for row in known.records}
     ranked = sorted(
         (_SAYS_LESS.index(said), pk != keep, work.rows[pk].content_hash != kept.content_hash, pk)

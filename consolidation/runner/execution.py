@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import F, Q
 
-from consolidation import learning, review
+from consolidation import learning, review, sampling
 from consolidation.models import Consumption, Operation, OperationSource, held
 from consolidation.operations import OF_EPISODES, Approval, Json, Kind, State, obs
 from consolidation.policy import Policy as Rules
@@ -37,14 +37,18 @@ class UndoPreview:
 # --- apply ----------------------------------------------------------------------------------------------------------
 
 
-def apply(*, operation: Operation, by: str) -> Result:
+def apply(*, operation: Operation, by: str, agreed: bool = False, shown: str = "") -> Result:
     """Carry out exactly what was reviewed, or say why not. Never raises for a stale, refused or failed operation.
+
+    `agreed`: two people agreed on the whole plan that it is part of, so nobody is asked again for how much it touches.
+    `shown`: the digest of what the one who applies was shown, an approval's or a proposal's; another decision that was
+    made meanwhile is not theirs (D2). Without one, what stands is applied.
 
     Raises django.db.OperationalError when the database itself is unreachable or out of space; nothing is written then.
     """
     try:
         with transaction.atomic():
-            return _apply_under_lock(operation, by)
+            return _apply_under_lock(operation, by, agreed, shown)
     except review.Refused as refusal:
         return result(operation, Outcome.REFUSED, str(refusal))
     except OperationalError:
@@ -53,18 +57,22 @@ def apply(*, operation: Operation, by: str) -> Result:
         return _failed(operation, by, error)
 
 
-def _apply_under_lock(operation: Operation, by: str) -> Result:
+def _apply_under_lock(operation: Operation, by: str, agreed: bool, shown: str) -> Result:
     work = lock(operation, cause="apply")
-    if done := _refusal_to_apply(work):
+    if done := refusal_to_apply(work, agreed=agreed):
         return done
-    if moved := _moved_since_review(work):
+    if moved := moved_since_review(work):
         return _stale(work, by, moved)
+    if shown and shown != (work.operation.approved_digest or _digest(work)):
+        sentence = f"{operation.op_id} was decided again after it was shown: look at what it would do now."
+        return result(operation, Outcome.REFUSED, sentence)
     effect = EFFECTS[Kind(work.operation.kind)](work, by)
     _record_sources(work, effect)
     return _applied(work, by, effect)
 
 
-def _refusal_to_apply(work: Work) -> Result | None:
+def refusal_to_apply(work: Work, *, agreed: bool = False) -> Result | None:
+    """Why it may not be applied as it stands now, or that it is done; None when it may. `agreed` as in `apply`."""
     operation = work.operation
     if operation.status == State.APPLIED:
         return result(operation, Outcome.ALREADY, f"{operation.op_id} is already applied.")
@@ -78,21 +86,33 @@ def _refusal_to_apply(work: Work) -> Result | None:
     if operation.status == State.APPROVED and review.expired(operation, now=work.now):
         sentence = f"The approval of {operation.op_id} by {operation.decided_by} has expired: approve it again."
         return result(operation, Outcome.REFUSED, sentence)
+    if never := _never(work):
+        return result(operation, Outcome.REFUSED, never)
+    if waits := review.unseconded(operation=operation, policy=work.policy, agreed=agreed):
+        return result(operation, Outcome.REFUSED, waits)
+    if operation.status == State.PLANNED and work.demoted:
+        sentence = f"{operation.op_id} waits for a person to decide it: {work.demoted}."
+        return result(operation, Outcome.REFUSED, sentence)
     if work.held:
         return result(operation, Outcome.REFUSED, f"{operation.op_id} waits: {work.held}.")
-    if operation.kind not in EFFECTS:
-        return result(operation, Outcome.REFUSED, f"{operation.op_id}: {review.NOT_CARRIED_OUT}")
-    if operation.kind == Kind.COMPACT and operation.n_sources > work.policy.max_compression:
-        sentence = f"{operation.op_id} is over the limit of {work.policy.max_compression:g} episodes to one summary."
-        return result(operation, Outcome.REFUSED, sentence)  # R81, R107: whoever made it
     return None
+
+
+def _never(work: Work) -> str:
+    """Why nobody's approval could have it applied; empty when one could."""
+    operation = work.operation
+    if operation.kind not in EFFECTS:
+        return f"{operation.op_id}: {review.NOT_CARRIED_OUT}"
+    if operation.kind == Kind.COMPACT and operation.n_sources > work.policy.max_compression:  # R81, R107
+        return f"{operation.op_id} is over the limit of {work.policy.max_compression:g} episodes to one summary."
+    return ""
 
 
 def _spoken(operation: Operation) -> str:
     return operation.status.replace("_", " ")
 
 
-def _moved_since_review(work: Work) -> str:
+def moved_since_review(work: Work) -> str:
     """What changed since the operation was planned or approved; empty when its digest still holds (I18, C11)."""
     moved = review.changes(operation=work.operation, sources=work.sources, rows=work.standing())
     if moved:
@@ -204,11 +224,15 @@ def _record_sources(work: Work, effect: Effect) -> None:
 # --- undo -----------------------------------------------------------------------------------------------------------
 
 
-def undo(*, operation: Operation, by: str) -> Result:
-    """Put back exactly what was there, or say what stands in the way. Never raises for a refused or failed undo."""
+def undo(*, operation: Operation, by: str, along_with: str = "") -> Result:
+    """Put back exactly what was there, or say what stands in the way. Never raises for a refused or failed undo.
+
+    What was applied without a decision and is undone counts as wrong, unless it goes `along_with` something: a whole
+    plan, or an operation that it was built on.
+    """
     try:
         with transaction.atomic():
-            return _undo_under_lock(operation, by)
+            undone = _undo_under_lock(operation, by, along_with)
     except review.Refused as refusal:
         return result(operation, Outcome.REFUSED, str(refusal))
     except OperationalError:
@@ -216,9 +240,12 @@ def undo(*, operation: Operation, by: str) -> Result:
     except DatabaseError as error:
         code = getattr(error.__cause__, "sqlstate", None) or type(error).__name__
         return result(operation, Outcome.FAILED, f"Undoing {operation.op_id} failed: the database refused it ({code}).")
+    if undone.outcome == Outcome.UNDONE and not along_with:  # committed: counting its band holds no lock of its scope
+        sampling.count_undone(operation=operation)
+    return undone
 
 
-def _undo_under_lock(operation: Operation, by: str) -> Result:
+def _undo_under_lock(operation: Operation, by: str, along_with: str) -> Result:
     work = lock(operation, cause="undo")
     if done := _refusal_to_undo(work):
         return done
@@ -226,7 +253,7 @@ def _undo_under_lock(operation: Operation, by: str) -> Result:
         return result(work.operation, Outcome.REFUSED, " ".join(blockers))
     _restore(work)
     _release(work)
-    return _undone(work, by)
+    return _undone(work, by, along_with)
 
 
 def undo_preview(*, operation: Operation) -> UndoPreview:
@@ -366,11 +393,12 @@ def _release(work: Work) -> None:
         review.remember_distinct(operation=operation, ids=work.ids, by=operation.op_id)
 
 
-def _undone(work: Work, by: str) -> Result:
+def _undone(work: Work, by: str, along_with: str) -> Result:
     operation = work.operation
     operation.status, operation.undone_by, operation.undone_at = State.UNDONE, by, work.now
     operation.save(update_fields=["status", "undone_by", "undone_at"])
-    record(operation, State.UNDONE, by, {"restored": work.ids, "retracted": operation.derived_id})
+    whole: dict[str, Json] = {"with": along_with} if along_with else {}
+    record(operation, State.UNDONE, by, {"restored": work.ids, "retracted": operation.derived_id, **whole})
     sentence = f"{operation.kind} of {operation.n_sources} undone: its sources are as they were."
     return result(operation, Outcome.UNDONE, sentence)
 

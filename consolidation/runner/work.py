@@ -11,6 +11,7 @@ from typing import Final
 from django.db import connection
 
 from consolidation import review
+from consolidation.accuracy import Demoted
 from consolidation.models import Operation, OperationSource, chosen, waits
 from consolidation.operations import OF_EPISODES, Json
 from consolidation.policy import Policy as Rules
@@ -52,6 +53,7 @@ class Work:
     held: str  # why nothing may be done in its scope now; empty: nothing stands against it
     turns: dict[int, Episode] = field(default_factory=dict)  # its episodes
     name_taken: bool = False  # a row that it did not write bears the name of its product
+    demoted: str = ""  # why its band may not decide alone; empty: it may
 
     @property
     def of_episodes(self) -> bool:
@@ -86,7 +88,7 @@ def lock(operation: Operation, *, cause: str) -> Work:
     """Take every lock, in the one order that cannot deadlock, and read what stands under it."""
     now = store.lock_scope(scope_id=operation.scope_id, exclusive=True, cause=f"{cause} {stamp(operation)}")
     locked = Operation.objects.select_for_update(of=("self",)).select_related("scope").get(pk=operation.pk)
-    around = _around(locked)
+    beside = around(locked)
     sources = review.sources_of(locked)
     ids = [source.row_id for source in sources]
     of_episodes = locked.kind in OF_EPISODES
@@ -95,43 +97,50 @@ def lock(operation: Operation, *, cause: str) -> Work:
         operation=locked,
         sources=sources,
         rows=store.lock_rows(scope_id=locked.scope_id, ids=watched) if watched else {},
-        policy=around.policy,
+        policy=beside.policy,
         now=now,
-        held=waits(scope=locked.scope, now=now, paused=around.paused),
+        held=waits(scope=locked.scope, now=now, paused=beside.paused),
         turns=store.lock_episodes(scope_id=locked.scope_id, ids=ids) if of_episodes else {},
-        name_taken=around.name_taken,
+        name_taken=beside.name_taken,
+        demoted=beside.demoted,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class Around:
     """What stands around an operation under its scope's lock."""
 
     policy: Rules
     paused: str  # by whom, of the scope or of everything; empty: nobody
     name_taken: bool
+    demoted: str  # why its band may not decide alone; empty: it may
 
 
-# As Policy.objects.effective, Pause.standing and a look for the name: through the ORM, those take as long as all that a
-# merge writes.
+# As Policy.objects.effective, Pause.standing, sampling.demoted and a look for the name: through the ORM, those take as
+# long as all that a merge writes.
 _AROUND: Final = """
 SELECT (SELECT jsonb_agg(jsonb_build_array(pattern, version, body)) FROM consolidation_policy),
   (SELECT by FROM consolidation_pause WHERE scope_id IS NULL OR scope_id = %(scope)s
    ORDER BY scope_id NULLS FIRST LIMIT 1),
-  EXISTS (SELECT 1 FROM observations_observation WHERE scope_id = %(scope)s AND external_id = %(name)s)
+  EXISTS (SELECT 1 FROM observations_observation WHERE scope_id = %(scope)s AND external_id = %(name)s),
+  (SELECT jsonb_build_array(judged, wrong, lower, "limit") FROM consolidation_demotion
+   WHERE (kind, rule, band) = (%(kind)s, %(rule)s, %(band)s) AND lifted_at IS NULL)
 """
 
 
-def _around(operation: Operation) -> _Around:
+def around(operation: Operation) -> Around:
     """Raises review.Refused where the policy cannot be read. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_AROUND, {"scope": operation.scope_id, "name": stamp(operation)})
-        policies, paused, name_taken = cursor.fetchone() or ("", "", True)
+        own = {"kind": operation.kind, "rule": operation.rule, "band": operation.band}
+        cursor.execute(_AROUND, {"scope": operation.scope_id, "name": stamp(operation), **own})
+        policies, paused, name_taken, fell = cursor.fetchone() or ("", "", True, "")
     stored = {pattern: (version, body) for pattern, version, body in json.loads(policies or "[]")}
     try:
-        return _Around(chosen(stored, scope=operation.scope.name).rules, paused or "", name_taken)
+        rules = chosen(stored, scope=operation.scope.name).rules
     except PolicyError as fault:
         raise review.unreadable(operation.scope.name, fault) from fault
+    demoted = Demoted(operation.kind, operation.rule, operation.band, *json.loads(fell)).sentence if fell else ""
+    return Around(rules, paused or "", name_taken, demoted)
 
 
 def stamp(operation: Operation) -> str:

@@ -117,6 +117,9 @@ PRUNED: Final = Deed(
     reason="a queue that drained long ago tells nobody anything",
 )
 
+# The scope whose reading is measured: by the questions and labels of relay-probes.jsonl.
+PROBED: Final = "team/relay-platform"
+
 # Asked, and waiting for a decision: two subjects that may be one customer.
 ALIAS: Final = ("team/relay-platform", "Calder", "Calder Foods")
 
@@ -148,6 +151,11 @@ def lines(*, now: datetime) -> Iterator[dict[str, object]]:
     for scope in SCOPES:
         for row in _rows(scope):
             yield {_TIMES.get(name, name): _told(name, value, now=now) for name, value in row.items()}
+
+
+def probe_lines() -> list[str]:
+    """The probes of PROBED's suite, as a file of JSON lines."""
+    return files(__name__).joinpath("relay-probes.jsonl").read_text(encoding="utf-8").splitlines()
 
 
 def _rows(scope: str) -> Iterator[dict[str, object]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from django.contrib.auth.models import Group, User
 
-from consolidation import planner, review, revising, runner
+from consolidation import planner, probes, probing, review, revising, runner
 from consolidation.aliases import request_alias
 from consolidation.models import Operation, Plan, Policy
 from consolidation.operations import Kind, State
@@ -24,13 +24,17 @@ from memory_site import demo
 from memory_site.demo import agents
 from observations import ingest, retrieval
 from observations.models import Observation, Scope, ScopeAccess, database_now
+from observations.roles import Role
 
 PEOPLE = (
     ("ana", "Reviewer", "reviews in every scope", ("*",)),
     ("bela", "Reviewer", "reviews in team/relay-platform and support/harbor-desk", ("team/*", "support/*")),
+    ("rena", "Reviewer", "reviews everywhere but in people/maya-okafor, which she reads", ("*", "people/*")),
     ("olga", "Operator", "also plans, applies, undoes and pauses, in every scope", ("*",)),
+    ("omar", "Operator", "the same; what touches much takes two of them", ("*",)),
     ("dora", "Steward", "changes policies and enables calibrations, and decides nothing, in every scope", ("*",)),
 )
+LESS = {("rena", "people/*"): Role.VIEWER}  # at most this there, whatever the group allows
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that reads like something else
 
 
@@ -97,8 +101,19 @@ def _last_plan(scopes: list[Scope]) -> Plan | None:
 def _planned(scopes: list[Scope]) -> Plan:
     """The plan that waits today, after an earlier week when there was none in this store."""
     if not Operation.objects.filter(scope__in=scopes, status=State.APPLIED).exists():
-        _earlier_week(scopes)
+        _measured(after=lambda: _earlier_week(scopes))
     return planner.plan(scopes=scopes, pattern="*", by="demo", trigger="command")
+
+
+def _measured(*, after: Callable[[], None]) -> None:
+    """What reading counts by the demo's own probes, before an earlier week and after it."""
+    scope = Scope.objects.get(name=demo.PROBED)
+    sheet = probes.read(demo.probe_lines())
+    suite = scope.suites.first() or probing.import_suite(scope=scope, name="everyday", sheet=sheet, by="dora")[0]
+    probing.run_suite(suite=suite, by="dora")
+    after()
+    ingest.embed_now(scopes=[scope], episodes=False)
+    probing.run_suite(suite=suite, by="dora")
 
 
 def _earlier_week(scopes: list[Scope]) -> None:
@@ -121,7 +136,8 @@ def _read(scope: str, query: str) -> None:
 
 def _decide(plan: Plan, kind: Kind, deed: demo.Deed, decision: review.Decision) -> None:
     operation = _operation(plan, kind, deed.scope, deed.sources)
-    _apply(review.approve(operation=operation, by="ana", decision=decision, reason=deed.reason))
+    decided = review.approve(operation=operation, by="ana", decision=decision, reason=deed.reason)
+    _apply(review.second(operation=decided, by="bela") if decided.needs_second else decided)
 
 
 def _apply(operation: Operation) -> None:
@@ -156,7 +172,8 @@ def _people(home: Path | None) -> str:
         user.save(update_fields=["is_staff", "password"])
         user.groups.set([Group.objects.get(name=group)])
         for pattern in patterns:
-            ScopeAccess.objects.get_or_create(user=user, pattern=pattern)
+            less = {"role": LESS.get((name, pattern), "")}
+            ScopeAccess.objects.get_or_create(user=user, pattern=pattern, defaults=less)
         lines.append(f"  {name:<6} {word:<16} {group}: {what}")
     text = "\n".join(lines)
     if kept:

@@ -6,8 +6,8 @@ out `delete_selected`, `list_editable`, the history view and every look-up that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,7 +20,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
+from observations.admin.worded import Worded
 from observations.models import Scope, ScopeAccess, ScopeQuerySet
+from observations.roles import EVERYTHING, Access, deciding, means
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -40,44 +42,125 @@ SCOPES_OFFERED = 200  # in a filter; further ones are reached from the list of s
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What one signed-in person may see."""
+    """What one signed-in person may see and do, scope by scope: their groups, and the role of each of their patterns.
 
+    `given` are their patterns; `demanded` what has to be allowed in a scope for it to be in `scopes`.
+    """
+
+    user: User
     scopes: ScopeQuerySet
-    patterns: tuple[str, ...]
+    given: tuple[Access, ...]
+    demanded: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, request: HttpRequest) -> Reach:
-        """The reach of the person who asks, read once per request. Two queries, none for a superuser."""
+        """The reach of the person who asks, read once per request: the scopes they may see, or, once something was
+        required, those where they may do it. Two queries, none for a superuser.
+        """
         known = _reaches.get(request)
         if known is None:
             known = _reaches[request] = cls._read(signed_in(request))
         return known
 
     @classmethod
+    def seen_by(cls, request: HttpRequest) -> Reach:
+        """All that the person who asks may see, whatever was required."""
+        reach = cls.of(request)
+        return reach.where() if reach.demanded else reach
+
+    @classmethod
     def _read(cls, user: User) -> Reach:
-        patterns: tuple[str, ...] = ("*",)
-        if not user.is_superuser:
-            patterns = tuple(ScopeAccess.objects.filter(user_id=user.pk).values_list("pattern", flat=True))
-        return cls(scopes=Scope.objects.visible_to(user), patterns=patterns)
+        if user.is_superuser:
+            return cls(user=user, scopes=Scope.objects.visible_to(user), given=(Access(EVERYTHING),))
+        rows = ScopeAccess.objects.filter(user_id=user.pk).order_by("pk").values_list("pattern", "role")
+        given = tuple(Access(pattern, role) for pattern, role in rows)
+        return cls(user=user, scopes=Scope.objects.meant_by(each.pattern for each in given), given=given)
+
+    def where(self, *permissions: str) -> Reach:
+        """The part of it in which this person may do all of this; without any, what they may see. Two queries the
+        first time.
+        """
+        if self.user.is_superuser:
+            return self
+        if not self.user.has_perms(permissions):
+            return replace(self, scopes=Scope.objects.none(), given=(), demanded=permissions)
+        scopes = Scope.objects.where(given=self.given, permissions=permissions)
+        return replace(self, scopes=scopes, demanded=permissions)
+
+    def may(self, *permissions: str, scope: Scope | str | None = None) -> bool:
+        """Whether this person may do all of this in a scope (its row or its name); without one, anywhere at all. Two
+        queries the first time.
+        """
+        if not self.user.has_perms(permissions):
+            return False
+        if scope is None:
+            return not self.given or any(each.allows(permissions) for each in self.given)
+        found = deciding(given=self.given, what=str(scope))
+        return found is not None and found.allows(permissions)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns this person was given, but those in which they may not do what is demanded."""
+        return tuple(each.pattern for each in self.given if each.allows(self.demanded))
+
+    @property
+    def excepted(self) -> tuple[str, ...]:
+        """The patterns in which this person may not do what is demanded."""
+        return tuple(each.pattern for each in self.given if not each.allows(self.demanded))
 
     @property
     def everything(self) -> bool:
-        """True when no scope is hidden from this person."""
-        return "*" in self.patterns
+        """True when no scope is left out of it."""
+        return self.covers(EVERYTHING)
 
     def covers(self, pattern: str) -> bool:
-        """True when every scope a pattern means, now or later, is visible."""
-        return any(
-            mine in ("*", pattern) or (mine.endswith("/*") and pattern.startswith(mine[:-1])) for mine in self.patterns
-        )
+        """True when every scope a pattern means, now or later, is in it."""
+        found = deciding(given=self.given, what=pattern)
+        if found is None or not found.allows(self.demanded):
+            return False
+        return not any(means(pattern=pattern, what=exception) for exception in self.excepted)
+
+    def covering(self, field: str) -> Q:
+        """The rule of `covers` for the pattern that a column holds. No query."""
+        if self.everything:
+            return Q()
+        mine = Q(pk__in=[])
+        for each in self.given:
+            if each.allows(self.demanded):
+                narrower = [other for other in self.excepted if means(pattern=each.pattern, what=other)]
+                mine |= _within(field, each.pattern) & ~_any(_within(field, other) for other in narrower)
+        around = {"*", *(wider for other in self.excepted for wider in _around(other))}
+        return mine & ~Q(**{f"{field}__in": sorted(around)}) if self.excepted else mine
 
     def rows(self, queryset: QuerySet[M]) -> QuerySet[M]:
-        """The rows of visible scopes; rows that belong to no scope only for those who see everything. No query."""
+        """The rows of its scopes; rows that belong to no scope only for those who see everything. No query."""
         mine = Q(scope__in=self.scopes)
         return queryset.filter(mine | Q(scope__isnull=True) if self.everything else mine)
 
 
+def _within(field: str, pattern: str) -> Q:
+    """The rows whose pattern lies within another."""
+    if pattern == EVERYTHING:
+        return Q(**{f"{field}__isnull": False})
+    inside = Q(**{field: pattern})
+    return inside | Q(**{f"{field}__startswith": pattern[:-1]}) if pattern.endswith("/*") else inside
+
+
+def _any(conditions: Iterable[Q]) -> Q:
+    found = Q(pk__in=[])
+    for condition in conditions:
+        found |= condition
+    return found
+
+
+def _around(pattern: str) -> list[str]:
+    """The patterns that mean everything a pattern means, and more."""
+    parts = pattern.removesuffix("/*").split("/")
+    return ["/".join([*parts[:length], "*"]) for length in range(1, len(parts))]
+
+
 _reaches: WeakKeyDictionary[HttpRequest, Reach] = WeakKeyDictionary()
+MAY_NOT = "Your account may read this, not do it."
 
 
 def signed_in(request: HttpRequest) -> User:
@@ -88,10 +171,19 @@ def signed_in(request: HttpRequest) -> User:
     return user
 
 
-def require(request: HttpRequest, *permissions: str) -> None:
-    """Raises PermissionDenied (403) unless the person has every permission."""
-    if not signed_in(request).has_perms(permissions):
-        raise PermissionDenied("Your account may read this, not do it.")
+def require(request: HttpRequest, *permissions: str, scope: Scope | None = None) -> None:
+    """Raises PermissionDenied (403) unless the person has every permission: in `scope`, or without one in some scope.
+
+    From here on `Reach.of(request)` is the part in which they have them: rows of other scopes are not there. So an
+    action that looks its rows up afterwards cannot reach what the person may only read.
+    """
+    reach = Reach.seen_by(request)
+    if not reach.may(*permissions):
+        raise PermissionDenied(MAY_NOT)
+    if scope is not None and not reach.may(*permissions, scope=scope):
+        raise PermissionDenied("Your role in this scope lets you read this, not do it.")
+    if permissions:
+        _reaches[request] = reach.where(*{*Reach.of(request).demanded, *permissions})
 
 
 class CappedPaginator(ModelPaginator):
@@ -176,7 +268,7 @@ class Screen(Shut):
         return TemplateResponse(request, template, whole, status=status)
 
 
-class ReadOnlyAdmin(Shut):
+class ReadOnlyAdmin(Worded, Shut):
     """Django's own list and detail page, to look at. Every row is of a visible scope."""
 
     paginator = CappedPaginator
@@ -191,11 +283,6 @@ class ReadOnlyAdmin(Shut):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
         """Scoped, newest first."""
         return Reach.of(request).rows(super().get_queryset(request)).order_by("-pk")
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list, by its name."""
-        title = str(self.opts.verbose_name_plural).capitalize()
-        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: object, object_id: str) -> HttpResponse:
         """A row of another scope is not there, exactly as one that does not exist."""

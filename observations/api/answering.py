@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import BaseModel, create_model
 
 from observations import access
-from observations.api import receipts
 from observations.api.problems import FieldError, Problem
-from observations.calls import CALLS, Call, Right
+from observations.calls import CALLS, Call, Right, receipts
 
 MEDIA_TYPE: Final = "application/json"
+KEY: Final = "Idempotency-Key"  # the header of a write that may be sent again
 REPLAYED: Final = "Idempotent-Replayed"  # on an answer that an earlier request with the same key was given
 
 _LONGEST_NAME: Final = 40
@@ -26,7 +26,7 @@ def answer(request: HttpRequest, name: str, asked: BaseModel, **path: object) ->
     _check_parameters(request, allowed=set(call.takes.model_fields) - set(path) if request.method == "GET" else set())
     whole = call.takes.model_validate({**_given(asked), **path}) if path else asked
     bearer: access.Bearer = getattr(request, "auth")  # noqa: B009  django-ninja sets it, and no type knows
-    key = request.headers.get(receipts.HEADER)
+    key = request.headers.get(KEY)
     if key is None or call.right is Right.READ:
         given: BaseModel = call.run(caller=bearer.caller, asked=whole)
         return _json(given.model_dump(mode="json"))

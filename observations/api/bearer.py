@@ -5,6 +5,9 @@ Order: the token, then its limit, then whether the body can be read at all; what
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 from typing import Final
 
 from django.conf import settings
@@ -17,6 +20,7 @@ from observations.api.problems import Problem
 
 STANDING: Final = "palimpsest.standing"  # in a request's META: how its caller stands, for the answer's headers
 STALL_SECONDS: Final = 10.0  # that a body may pause on its way: eight that never end would keep every thread busy
+BODY_SECONDS: Final = 60.0  # that all of it may take: a byte every nine seconds never pauses for as long as that
 _CHALLENGE: Final = 'Bearer realm="palimpsest"'
 
 
@@ -77,4 +81,24 @@ def _check_body(request: HttpRequest) -> None:
     if length != "0" and (not plain or request.content_type != "application/json"):
         raise Problem(415)
     if listening := request.META.get("gunicorn.socket"):
-        listening.settimeout(STALL_SECONDS)
+        _read_in_time(request, listening, int(length) if length.isdecimal() else 0)
+
+
+def _read_in_time(request: HttpRequest, listening: socket.socket, length: int) -> None:
+    """Read the body now, and no longer than BODY_SECONDS. Raises Problem (400) for one that ends before it should."""
+    listening.settimeout(STALL_SECONDS)
+    late = threading.Timer(BODY_SECONDS, _hear_no_more, [listening])
+    late.daemon = True
+    late.start()
+    try:
+        read = len(request.body)
+    finally:
+        late.cancel()
+    if read != length:
+        raise Problem(400, "The body ended too early, or took too long.")
+
+
+def _hear_no_more(listening: socket.socket) -> None:
+    """The thread that reads is told the end; what is answered can still be sent."""
+    with contextlib.suppress(OSError):
+        listening.shutdown(socket.SHUT_RD)

@@ -15,6 +15,7 @@ router = Router()
 CorrectBody = body_of(schemas.Correct, but="id")
 RetireBody = body_of(schemas.Retire, but="id")
 RestoreBody = body_of(schemas.Restore, but="id")
+TakeBackBody = body_of(schemas.TakeBack, but="id")
 ScopeOnly = body_of(schemas.OneObservation, but="id")
 ObservationId = Annotated[shapes.ObservationId, Path(description="Such as obs_12.")]
 
@@ -69,6 +70,12 @@ def restore(request: HttpRequest, obs_id: ObservationId, asked: RestoreBody) -> 
     return answer(request, "restore", asked, id=obs_id)
 
 
+@router.post("/observations/{obs_id}/take-back", **says("take_back", tag="write"))
+def take_back(request: HttpRequest, obs_id: ObservationId, asked: TakeBackBody) -> HttpResponse:  # type: ignore[valid-type]
+    """What the background replaced, current again."""
+    return answer(request, "take_back", asked, id=obs_id)
+
+
 @router.post("/forget", **says("forget", tag="ask a person"))
 def forget(request: HttpRequest, asked: schemas.Forget) -> HttpResponse:
     """A request to forget."""
@@ -121,6 +128,18 @@ def known(request: HttpRequest, asked: schemas.Known) -> HttpResponse:
 def prompt(request: HttpRequest, asked: schemas.PromptFor) -> HttpResponse:
     """The block for a prompt."""
     return answer(request, "prompt", asked)
+
+
+@router.post("/episodic-context", **says("episodic_context", tag="read"))
+def episodic_context(request: HttpRequest, asked: schemas.EpisodicContext) -> HttpResponse:
+    """What was said before."""
+    return answer(request, "episodic_context", asked)
+
+
+@router.get("/answers", **says("get_answer", tag="read"))
+def get_answer(request: HttpRequest, asked: Query[schemas.GetAnswer]) -> HttpResponse:
+    """What an agent was told."""
+    return answer(request, "get_answer", asked)
 
 
 @router.get("/intake", **says("intake_status", tag="read"))

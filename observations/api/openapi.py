@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.http import HttpRequest
@@ -12,9 +13,10 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from pydantic.json_schema import models_json_schema
 
-from observations.api import problems, receipts
-from observations.api.answering import REPLAYED
-from observations.calls import CALLS, Right
+from observations.api import problems
+from observations.api.answering import KEY, REPLAYED
+from observations.api.examples import EXAMPLES
+from observations.calls import CALLS, Right, receipts
 
 _EVERY: Final = (401, 403, 404, 422, 429, 500, 503)
 _BODY: Final = (400, 411, 413, 415)
@@ -27,15 +29,24 @@ _LIMITS: Final = {
 
 
 class StrictJson(Parser):
-    """JSON in UTF-8 as RFC 8259 has it: no NaN, no Infinity, no other encoding."""
+    """JSON in UTF-8 as RFC 8259 has it: no NaN, no Infinity, no other encoding, and no name given twice, of which one
+    value would be lost without a word.
+    """
 
     def parse_body(self, request: HttpRequest) -> Any:
         """The body's value. Raises ValueError or RecursionError, which become a problem (400)."""
-        return json.loads(request.body.decode("utf-8"), parse_constant=_no_constant)
+        return json.loads(request.body.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_each_once)
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(name)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
 
 
 class Api(NinjaAPI):
@@ -70,15 +81,19 @@ def _complete(operation: dict[str, Any]) -> None:
     operation["responses"] = {"200": answer, **operation["responses"]}
     if writes:
         operation["parameters"].append(_key_parameter())
+    if "requestBody" in operation:
+        operation["requestBody"]["content"]["application/json"]["example"] = EXAMPLES[operation["operationId"]]
 
 
 def _problem(status: int) -> dict[str, Any]:
     kind, advice = problems.KINDS[status]
-    names = {401: ("WWW-Authenticate",), 429: ("Retry-After", *_LIMITS), 503: ("Retry-After",)}.get(status, ())
+    wait = ("Retry-After",)
+    names = {401: ("WWW-Authenticate",), 409: wait, 429: (*wait, *_LIMITS), 503: wait}.get(status, ())
+    told = {"type": f"{problems.TYPE}{kind}", "title": HTTPStatus(status).phrase, "status": status, "detail": advice}
     return {
         "description": f"{kind}: {advice}",
         "headers": _headers(*names),
-        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": told}},
     }
 
 
@@ -95,11 +110,11 @@ def _headers(*names: str) -> dict[str, Any]:
 def _key_parameter() -> dict[str, Any]:
     return {
         "in": "header",
-        "name": receipts.HEADER,
+        "name": KEY,
         "required": False,
         "description": (
             "Your own id of this request, such as a UUID. Sent again within a day with the same body, it is answered"
             " again and not carried out again; with another body it is a conflict."
         ),
-        "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
+        "schema": {"type": "string", "pattern": f"^{receipts.KEY}$"},
     }

@@ -35,7 +35,7 @@ _LONGEST: Final = 300
 
 # status -> the kind of problem and what to do, where whoever found it did not say more
 KINDS: Final[Mapping[int, tuple[str, str]]] = {
-    400: ("malformed", "The request cannot be read: send JSON in UTF-8."),
+    400: ("malformed", "The request cannot be read: send JSON in UTF-8, each field of an object once."),
     401: ("unauthorized", "Send a valid token: Authorization: Bearer pal_..."),
     403: ("forbidden", "This token may not do that."),
     404: ("not_found", "There is nothing at this address."),
@@ -54,6 +54,8 @@ _STATUS: Final[Mapping[Code, int]] = {
     Code.FORBIDDEN: 403,
     Code.INVALID: 422,
     Code.CONFLICT: 409,
+    Code.KEY_USED: 409,
+    Code.IN_PROGRESS: 409,
     Code.TOO_LARGE: 413,
     Code.NO_MODEL: 503,
     Code.UNAVAILABLE: 503,
@@ -121,7 +123,10 @@ class Problem(Exception):
 
 def refused(refusal: CallRefused) -> Problem:
     """A refused call as a problem: its code is the kind, its sentence the detail."""
-    return Problem(_STATUS[refusal.code], refusal.sentence, kind=refusal.code.value, extra=refusal.extra)
+    headers = {"Retry-After": "1"} if refusal.code is Code.IN_PROGRESS else {}
+    return Problem(
+        _STATUS[refusal.code], refusal.sentence, kind=refusal.code.value, extra=refusal.extra, headers=headers
+    )
 
 
 def handle(api: NinjaAPI) -> None:

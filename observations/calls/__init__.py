@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from observations.calls import schemas
+from observations.calls import receipts, schemas
 from observations.calls.core import (
     core_append,
     core_create,
@@ -25,6 +25,8 @@ from observations.calls.core import (
     core_undo,
 )
 from observations.calls.reading import (
+    episodic_context,
+    get_answer,
     get_observation,
     history_of_observation,
     intake_status,
@@ -44,6 +46,7 @@ from observations.calls.writing import (
     restore,
     retire,
     store_facts,
+    take_back,
 )
 from observations.records import Caller
 
@@ -71,6 +74,7 @@ CALLS: Final[Mapping[str, Call]] = MappingProxyType(
         "correct": Call(correct, schemas.Correct, schemas.Remembered, Right.WRITE),
         "retire": Call(retire, schemas.Retire, schemas.Remembered, Right.WRITE),
         "restore": Call(restore, schemas.Restore, schemas.Remembered, Right.WRITE),
+        "take_back": Call(take_back, schemas.TakeBack, schemas.TakenBack, Right.WRITE),
         "forget": Call(forget, schemas.Forget, schemas.Requested, Right.PROPOSE),
         "propose": Call(propose, schemas.Propose, schemas.Requested, Right.PROPOSE),
         "residue_hold": Call(residue_hold, schemas.HoldResidue, schemas.ResidueHeld, Right.WRITE),
@@ -80,6 +84,8 @@ CALLS: Final[Mapping[str, Call]] = MappingProxyType(
         "search": Call(search, schemas.Search, schemas.Found, Right.READ),
         "known": Call(known, schemas.Known, schemas.Found, Right.READ),
         "prompt": Call(prompt, schemas.PromptFor, schemas.Prompt, Right.READ),
+        "episodic_context": Call(episodic_context, schemas.EpisodicContext, schemas.Prompt, Right.READ),
+        "get_answer": Call(get_answer, schemas.GetAnswer, schemas.AnswerGiven, Right.READ),
         "intake_status": Call(intake_status, schemas.IntakeStatus, schemas.Intake, Right.READ),
         "core_list": Call(core_list, schemas.CoreList, schemas.CoreMemories, Right.READ),
         "core_get": Call(core_get, schemas.CoreGet, schemas.CoreMemory, Right.READ),
@@ -108,7 +114,9 @@ __all__ = [
     "core_revisions",
     "core_undo",
     "correct",
+    "episodic_context",
     "forget",
+    "get_answer",
     "get_observation",
     "has_right",
     "history_of_observation",
@@ -118,6 +126,7 @@ __all__ = [
     "observe",
     "prompt",
     "propose",
+    "receipts",
     "remember",
     "residue_hold",
     "restore",
@@ -125,4 +134,5 @@ __all__ = [
     "schemas",
     "search",
     "store_facts",
+    "take_back",
 ]

@@ -42,14 +42,18 @@ def core_create(*, caller: Caller, asked: schemas.CoreCreate) -> schemas.CoreMem
     """Make a labelled text that is always in the prompt, with a limit in characters."""
     check(caller=caller, right=Right.WRITE, scope=asked.scope)
     with refusals():
-        core = ingest.create_core(
-            scope=ingest.open_scope(name=asked.scope),
-            label=asked.label,
-            value=asked.value,
-            limit=asked.limit,
-            description=asked.description,
-            read_only=asked.read_only,
-            by=caller.name,
+        core = ingest.write_within(
+            name=asked.scope,
+            write=lambda scope: ingest.create_core(
+                scope=scope,
+                label=asked.label,
+                value=asked.value,
+                limit=asked.limit,
+                description=asked.description,
+                read_only=asked.read_only,
+                by=caller.name,
+            ),
+            keeps=lambda _core: True,
         )
     return _told(core, caller)
 

@@ -6,10 +6,11 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connection
 
-from observations import ingest, prompting, retrieval, spending
+from observations import answers, ingest, prompting, retrieval, spending
 from observations.calls import schemas
 from observations.calls.rights import CallRefused, Code, Right, check, find_scope, known_scope, refusals
 from observations.ingest import background
@@ -101,10 +102,12 @@ def _found(
             score=hit.score,
             external_id=hit.external_id,
             status=hit.status,
+            place_by_words=hit.place_by_words,
+            place_by_meaning=hit.place_by_meaning,
         )
         for hit in answer.hits
     ]
-    return schemas.Found(hits=hits, complete=answer.complete)
+    return schemas.Found(hits=hits, complete=answer.complete, answer=str(answer.id))
 
 
 def prompt(*, caller: Caller, asked: schemas.PromptFor) -> schemas.Prompt:
@@ -119,9 +122,103 @@ def prompt(*, caller: Caller, asked: schemas.PromptFor) -> schemas.Prompt:
         return schemas.Prompt(text="", complete=False)
     if scope is None:
         return schemas.Prompt(text="")
-    made = prompting.prompt(scope=scope, about=asked.about, session=asked.session, k=asked.k, longest=asked.longest)
+    made = prompting.prompt(
+        scope=scope,
+        about=asked.about,
+        session=asked.session,
+        goals=asked.goals,
+        k=asked.k,
+        longest=asked.longest,
+        max_tokens=asked.max_tokens,
+        as_of=asked.as_of,
+    )
+    return _prompt(made)
+
+
+def episodic_context(*, caller: Caller, asked: schemas.EpisodicContext) -> schemas.Prompt:
+    """What was said and summarised before that has to do with a query, selected for the agent's goals, fenced and
+    labelled. "" when nothing is relevant, and when the store is dead.
+    """
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    try:
+        scope = find_scope(asked.scope)
+    except (DatabaseError, InterfaceError) as error:
+        dead("episodic_context", error)
+        return schemas.Prompt(text="", complete=False)
+    if scope is None:
+        return schemas.Prompt(text="")
+    made = prompting.get_episodic_context(
+        scope=scope,
+        query=asked.query,
+        goals=asked.goals,
+        k=asked.k,
+        longest=asked.longest,
+        max_tokens=asked.max_tokens,
+        as_of=asked.as_of,
+    )
+    return _prompt(made)
+
+
+def _prompt(made: prompting.Prompt) -> schemas.Prompt:
     return schemas.Prompt(
-        text=made.text, ids=list(made.observation_ids), left_out=list(made.left_out), complete=made.complete
+        text=made.text,
+        ids=list(made.observation_ids),
+        left_out=list(made.left_out),
+        complete=made.complete,
+        answer=str(made.answer),
+        episodes=list(made.episodes),
+        episodes_left_out=list(made.episodes_left_out),
+        residue_left_out=made.residue_left_out,
+        outdated=[_prefixed(pk) for pk in made.outdated],
+        failed=list(made.failed),
+        chosen_by=made.chosen_by,
+        tokens=made.tokens,
+    )
+
+
+def _prefixed(pk: int) -> str:
+    """An id of an answer as it is shown: episodes are below zero there."""
+    return f"obs_{pk}" if pk > 0 else f"ep_{-pk}"
+
+
+def get_answer(*, caller: Caller, asked: schemas.GetAnswer) -> schemas.AnswerGiven:
+    """What an agent was told by a prompt or a search of the last 90 days, its rows as they stand now: by the answer's
+    id, or the last one that was given by a moment.
+    """
+    check(caller=caller, right=Right.READ, scope=asked.scope)
+    if bool(asked.answer) == (asked.at is not None):
+        raise CallRefused(Code.INVALID, "Give the id of an answer, or a moment: one of them.")
+    with refusals():
+        told = answers.told(scope=known_scope(asked.scope), answer=_answer_id(asked.answer), at=asked.at)
+    if told is None:
+        raise CallRefused(Code.NOT_FOUND, "No such answer is kept in this scope: answers are kept for 90 days.")
+    rows = [_told(entry, caller) for entry in told.entries]
+    row = told.row
+    return schemas.AnswerGiven(
+        answer=str(row.answer),
+        at=row.at,
+        call_site=row.call_site,
+        chosen_by=row.chosen_by,
+        failed=list(row.failed),
+        rows=rows,
+    )
+
+
+def _answer_id(given: str) -> UUID | None:
+    try:
+        return UUID(given) if given else None
+    except ValueError as error:
+        raise CallRefused(Code.INVALID, "That is no id of an answer: give the one a prompt or a search had.") from error
+
+
+def _told(entry: answers.Entry, caller: Caller) -> schemas.Told:
+    held_back = entry.status == Status.QUARANTINED and not caller.person
+    return schemas.Told(
+        id=f"{'ep' if entry.episode else 'obs'}_{entry.id}",
+        text=None if held_back else entry.text,
+        status=entry.status,
+        shown=entry.shown,
+        outdated=entry.outdated,
     )
 
 
@@ -136,8 +233,12 @@ def intake_status(*, caller: Caller, asked: schemas.IntakeStatus) -> schemas.Int
         return schemas.Intake(enabled=False, complete=False)
     last = None
     if run := state.last_run:
+        gone = background.without_life(runs=[run]).get(run.pk)
         last = schemas.IntakeRunOut(
-            state=run.state, started_at=run.started_at, finished_at=run.finished_at, error=run.error
+            state="stale" if gone else run.state,
+            started_at=run.started_at,
+            finished_at=run.finished_at,
+            error=f"No sign of life since {gone:%Y-%m-%d %H:%M} UTC; the next run goes on." if gone else run.error,
         )
     return schemas.Intake(
         enabled=state.enabled,
@@ -213,7 +314,8 @@ def _writers(scope: Scope, ids: Sequence[int]) -> dict[int, str]:
 
 
 def _link(row: Observation, moves: list[schemas.Moved], by: str, caller: Caller) -> schemas.Link:
-    held_back = row.status == Status.QUARANTINED and not caller.person
+    never_read = row.status == Status.RETRACTED and row.derivation is None  # what a person discarded
+    held_back = (row.status == Status.QUARANTINED or never_read) and not caller.person
     return schemas.Link(
         id=row.pk,
         text=None if held_back else row.text,

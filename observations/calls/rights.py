@@ -36,6 +36,8 @@ class Code(StrEnum):
     FORBIDDEN = "forbidden"
     INVALID = "invalid"  # what was given cannot be done as it is
     CONFLICT = "conflict"  # somebody else was faster; read again
+    KEY_USED = "key_used"  # an idempotency key that was used for another request
+    IN_PROGRESS = "in_progress"  # a request with the same idempotency key is under way
     TOO_LARGE = "too_large"
     NO_MODEL = "no_model"
     UNAVAILABLE = "unavailable"  # the store cannot be used just now; nothing was written
@@ -84,6 +86,8 @@ def known_scope(name: str) -> Scope:
 _CODES: Final[Mapping[type[Exception], Code]] = {
     ingest.NotHere: Code.NOT_FOUND,
     ingest.NotCurrent: Code.CONFLICT,
+    ingest.BuiltOn: Code.CONFLICT,
+    ingest.UsersWord: Code.FORBIDDEN,
     ingest.Changed: Code.CONFLICT,
     ingest.NoCore: Code.NOT_FOUND,
     ingest.Taken: Code.CONFLICT,
@@ -103,6 +107,9 @@ _WORDS: Final[Mapping[type[Exception], str]] = {
     ingest.Taken: "taken",
     ingest.Changed: "changed",
     ingest.NotCurrent: "not_current",
+    ingest.BuiltOn: "built_on",
+    ingest.UsersWord: "users_word",
+    ingest.NothingToTakeBack: "nothing_to_take_back",
 }
 
 

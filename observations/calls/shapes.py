@@ -197,3 +197,15 @@ class Narrowing(Shape):
         if self.as_of is not None and self.include_history:
             raise PydanticCustomError("past", "Give as_of or include_history, not both.")
         return self
+
+
+class InScope(Shape):
+    """Names the scope, whose memory it is."""
+
+    scope: ScopeName
+
+
+class OneObservation(InScope):
+    """Names one exact row."""
+
+    id: ObservationId

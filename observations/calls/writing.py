@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Final
@@ -28,7 +29,11 @@ def observe(*, caller: Caller, asked: schemas.Observe) -> schemas.Observed:
         now = database_now()
         faults = [_fault_of_turn(turn, now, caller) for turn in asked.turns]
         turns = [_turn(turn) for turn, fault in zip(asked.turns, faults, strict=True) if not fault]
-        observed = background.observe(scope=ingest.open_scope(name=asked.scope), turns=turns, by=caller.name)
+        observed = ingest.write_within(
+            name=asked.scope,
+            write=lambda scope: background.observe(scope=scope, turns=turns, by=caller.name),
+            keeps=lambda answer: any(each.id is not None for each in answer.written),
+        )
     written = iter(observed.written)
     fates = [_refused_turn(fault) if fault else _turn_kept(next(written)) for fault in faults]
     return schemas.Observed(
@@ -48,8 +53,7 @@ def remember(*, caller: Caller, asked: schemas.Remember) -> schemas.Remembered:
     """
     check(caller=caller, right=Right.WRITE, scope=asked.scope)
     with refusals():
-        scope = ingest.open_scope(name=asked.scope)
-        kept = ingest.remember(scope=scope, claim=_claim(asked), by=caller.name, speaks_for_user=caller.speaks_for_user)
+        [kept] = _kept_within(asked.scope, [_claim(asked)], caller)
     return _remembered(kept, caller)
 
 
@@ -60,17 +64,14 @@ def store_facts(*, caller: Caller, asked: schemas.StoreFacts) -> schemas.FactsSt
     check(caller=caller, right=Right.WRITE, scope=asked.scope)
     if not asked.about.strip():
         raise CallRefused(Code.INVALID, "Name the user whom the facts are about.")
-    faults = [_fault_of_fact(fact, asked.author) for fact in asked.facts]
-    claims = [
-        _fact(fact, asked)
-        for fact, fault in zip(asked.facts, faults, strict=True)
-        if not fault and not isinstance(fact, Faulty)
-    ]
+    authors, faults, claims = _Authors(asked), [], []
+    for fact in asked.facts:
+        fault, source, stated_by = (fact.fault, "", StatedBy.AGENT) if isinstance(fact, Faulty) else authors.of(fact)
+        faults.append(fault)
+        if not fault and not isinstance(fact, Faulty):
+            claims.append(_fact(fact, asked.about, source, stated_by))
     with refusals():
-        scope = ingest.open_scope(name=asked.scope)
-        kept = iter(
-            ingest.store_facts(scope=scope, claims=claims, by=caller.name, speaks_for_user=caller.speaks_for_user)
-        )
+        kept = iter(_kept_within(asked.scope, claims, caller))
     refused = (schemas.Remembered(action=Action.REFUSED, reason=fault) if fault else None for fault in faults)
     facts = [refusal or _remembered(next(kept), caller) for refusal in refused]
     return schemas.FactsStored(
@@ -116,6 +117,21 @@ def restore(*, caller: Caller, asked: schemas.Restore) -> schemas.Remembered:
     with refusals():
         kept = ingest.bring_back(scope=known_scope(asked.scope), observation_id=asked.id, by=caller.name)
     return _remembered(kept, caller)
+
+
+def take_back(*, caller: Caller, asked: schemas.TakeBack) -> schemas.TakenBack:
+    """Undo in one step that reading turns in the background put a row in the place of another: the old row is current
+    again, the new one is archived whole. Refused, naming what stands in the way, when something was built on it.
+    """
+    check(caller=caller, right=Right.WRITE, scope=asked.scope)
+    with refusals():
+        taken = ingest.take_back(
+            scope=known_scope(asked.scope),
+            observation_id=asked.id,
+            by=caller.name,
+            speaks_for_user=caller.speaks_for_user,
+        )
+    return schemas.TakenBack(id=taken.id, back=list(taken.back), done_before=taken.done_before)
 
 
 def forget(*, caller: Caller, asked: schemas.Forget) -> schemas.Requested:
@@ -168,6 +184,17 @@ def residue_hold(*, caller: Caller, asked: schemas.HoldResidue) -> schemas.Resid
     )
 
 
+def _kept_within(name: str, claims: Sequence[Claim], caller: Caller) -> list[Kept]:
+    """Claims kept in a scope of that name, which is not made where all of them are refused."""
+    return ingest.write_within(
+        name=name,
+        write=lambda scope: ingest.store_facts(
+            scope=scope, claims=claims, by=caller.name, speaks_for_user=caller.speaks_for_user
+        ),
+        keeps=lambda kept: any(one.id is not None for one in kept),
+    )
+
+
 # --- translation -----------------------------------------------------------------------------------------------------
 
 
@@ -199,27 +226,35 @@ def _claim(given: ClaimIn) -> Claim:
     )
 
 
-def _fault_of_fact(fact: schemas.Fact | Faulty, author: schemas.Author | None) -> str:
-    if isinstance(fact, Faulty):
-        return fact.fault
-    who = fact.author or author or schemas.Author()
-    return ingest.fault_of_author(name=who.name, role=who.role)
+class _Authors:
+    """Who said the facts of one call, each looked at once: most facts of a call are of one author."""
+
+    def __init__(self, asked: schemas.StoreFacts) -> None:
+        self._of_the_call = asked.author or schemas.Author()
+        self._known: dict[tuple[str, str], tuple[str, str, StatedBy]] = {}
+
+    def of(self, fact: schemas.Fact) -> tuple[str, str, StatedBy]:
+        """Why the author is not believed ("" for a person), the source the fact rests on, and whose word it is."""
+        who = fact.author or self._of_the_call
+        if (who.name, who.role) not in self._known:
+            fault = ingest.fault_of_author(name=who.name, role=who.role)
+            source = ingest.source_of(name=who.name, role=who.role)
+            self._known[who.name, who.role] = (fault, source, ingest.origin_of(who.role) or StatedBy.AGENT)
+        return self._known[who.name, who.role]
 
 
-def _fact(fact: schemas.Fact, asked: schemas.StoreFacts) -> Claim:
-    who = fact.author or asked.author or schemas.Author()
-    source = fact.source_uri or ingest.source_of(name=who.name, role=who.role)
+def _fact(fact: schemas.Fact, about: str, source: str, stated_by: StatedBy) -> Claim:
     return Claim(
         text=fact.text,
         external_id=fact.external_id,
-        subject=fact.subject or asked.about,
+        subject=fact.subject or about,
         predicate=fact.predicate,
         object=fact.object,
         confidence=_SAID_BY_A_PERSON,
-        stated_by=ingest.origin_of(who.role) or StatedBy.AGENT,
+        stated_by=stated_by,
         kind=fact.kind,
         created_at=fact.said_at,
-        evidence=(EvidenceRef(source, "", fact.quote, None, fact.episode),),
+        evidence=(EvidenceRef(fact.source_uri or source, "", fact.quote, None, fact.episode),),
     )
 
 

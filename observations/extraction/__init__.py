@@ -13,11 +13,12 @@ from observations.extraction.asking import (
     request,
 )
 from observations.extraction.believing import Said, says
-from observations.extraction.claims import Dropped, Extracted, Proposed, Quoted, Refusal, Refused
+from observations.extraction.claims import HOLDABLE, Dropped, Extracted, Proposed, Quoted, Refusal, Refused
 from observations.extraction.reading import read
 
 __all__ = [
     "BEFORE",
+    "HOLDABLE",
     "LONGEST_TURN",
     "MAX_CHARACTERS",
     "MAX_TURNS",

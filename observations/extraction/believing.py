@@ -1,4 +1,7 @@
-"""Whether a claim is what its turn says: the checks beyond the quote. Each can only refuse (C3)."""
+"""Whether a claim is what its turn says: the checks beyond the quote. Each can only doubt (C3).
+
+A doubted claim is refused, or held back until a person looks, where its turn says a part of it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from typing import Final
 
 from observations.extraction import dating, mood, speaking
 from observations.extraction.asking import own_words, readable
-from observations.extraction.claims import Refusal
-from observations.extraction.wording import GRAMMAR, content, shared, stem, tokens, words
-from observations.records import EpisodeRecord
+from observations.extraction.claims import HOLDABLE, Refusal
+from observations.extraction.wording import GRAMMAR, content, shared, stem, stems, tokens, words
+from observations.records import EpisodeRecord, StatedBy
 
 _BEFORE: Final = 2  # turns before the quoted one that its words may point back to
 _AFTER: Final = 1  # and after it, where the annotator's or model's label may be one off
@@ -24,6 +27,16 @@ _NEAR: Final = 0.25  # that it has with the turns around it; or
 _NEARLY_ALL: Final = 0.4  # that these have where the turn itself only answers
 _RUN: Final = 5  # words in a row that only our question has
 _BORROWED: Final = 0.6  # of a claim's words that only our question has
+_HINT: Final = 0.15  # of a claim's words that the turns around must have where it is only held back
+# Words of our question that anybody uses of anything: having one is no sign that a claim was made of it.
+_EVERYDAY: Final = stems(
+    "support supportive encourage encouragement assure reassure thank thankful gratitude grateful congratulate proud",
+    "comfort cheer wish offer help value appreciate appreciation admire praise compliment care concern name show year",
+    "month day date next last later now still plan like want work own thing person yesterday happen know knowledge",
+    "think tell say talk mean give keep turn run stand stay matter small short part kind change leave follow decide",
+    "remember understand read write worth whole single answer question conversation complete case word old",
+)
+_FOREIGN: Final = frozenset({Refusal.DATE, Refusal.NUMBER, Refusal.NAME, Refusal.SUBJECT})
 _FIGURES: Final = re.compile(r"[0-9]+(?:[.,:/][0-9]+)*")
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _COUNTED: Final = {"twice": "2", "both": "2", "couple": "2", "pair": "2", "once": "1", "dozen": "12", "single": "1"}
@@ -95,20 +108,71 @@ class Batch:
         return frozenset[str]().union(*(self._held[turn.id] for turn in turns))
 
 
-def doubt(*, text: str, said: Said, batch: Batch) -> Refusal | None:
-    """Why a claim is not believed, or None."""
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a claim is not believed, and whether a person may look at it; what may not be held back is not stored."""
+
+    refusal: Refusal
+    held: bool
+
+
+def doubt(*, text: str, said: Said, batch: Batch) -> Doubt | None:
+    """The doubt about a claim, or None where it is believed."""
     about = content(text) - batch.speakers - _ANYBODY
-    if refusal := _elsewhere(text, about, said, batch):
-        return refusal
+    doubts = tuple(_doubts(text, about, said, batch))
+    return Doubt(doubts[0], held=_may_be_held(text, about, said, batch, doubts)) if doubts else None
+
+
+def _doubts(text: str, about: frozenset[str], said: Said, batch: Batch) -> Iterator[Refusal]:
+    """Everything that speaks against a claim."""
+    yield from _elsewhere(text, about, said, batch)
     if speaking.put_in_users_mouth(text=text, turn=said.turn, turns=batch.everything):
-        return Refusal.NOT_THE_USER
+        yield Refusal.NOT_THE_USER
     if speaking.is_about_another(text=text, told=said.told.stated, turn=said.turn, near=batch.near(said.turn)):
-        return Refusal.SUBJECT
+        yield Refusal.SUBJECT
     if mood.only_asked(text=text, about=about, told=said.told):
-        return Refusal.QUESTION
+        yield Refusal.QUESTION
     if mood.denial_lost(text=text, about=about, told=said.told, turn=readable(said.turn)):
-        return Refusal.DENIED
-    return Refusal.UNSURE if mood.unsure(text=text, about=about, told=said.told) else None
+        yield Refusal.DENIED
+    if mood.unsure(text=text, about=about, told=said.told):
+        yield Refusal.UNSURE
+
+
+def _may_be_held(text: str, about: frozenset[str], said: Said, batch: Batch, doubts: Sequence[Refusal]) -> bool:
+    """Whether a doubted claim is one of its turn all the same, so that a person may say what it is worth.
+
+    Never: what has a word of our own question that nobody said (C3), what is put into the user's mouth, and what an
+    assistant or a tool says of itself made into somebody else's. What the turn hardly speaks of may have nothing else
+    that is from elsewhere.
+    """
+    if not set(doubts) <= set(HOLDABLE) or _rare(_borrowed(about, batch)):
+        return False
+    if Refusal.SUBJECT in doubts and said.turn.stated_by is not StatedBy.USER:
+        return False
+    if Refusal.NOT_SAID not in doubts:
+        return True
+    return _FOREIGN.isdisjoint(doubts) and _hinted_at(text, about, said, batch)
+
+
+def _rare(borrowed: frozenset[str]) -> bool:
+    """Whether words that only our question has are a sign that a claim was made of it; figures never are."""
+    return any(not word[:1].isdigit() and word not in _EVERYDAY for word in borrowed)
+
+
+def _hinted_at(text: str, about: frozenset[str], said: Said, batch: Batch) -> bool:
+    """Whether a turn has to do with a claim that says more than it: by a word of the quoted ones, by the words around,
+    or because the claim judges what its speaker does for who is spoken to.
+    """
+    about = about - speaking.TELLING or about
+    near = shared(about, batch.content(*batch.near(said.turn)))
+    if not near:
+        return False
+    share = len(near) / len(about)
+    quoted = bool(shared(about, content(said.words))) and share >= _HINT
+    around = len(near) > 1 and share >= _HINT
+    compared = content(text)
+    speaker = content(said.turn.speaker)
+    return quoted or around or bool(compared & speaker and compared & (batch.speakers - speaker))
 
 
 def says(*, text: str, said: Said) -> bool:
@@ -129,19 +193,19 @@ def says(*, text: str, said: Said) -> bool:
 # --- is it there at all ----------------------------------------------------------------------------------------------
 
 
-def _elsewhere(text: str, about: frozenset[str], said: Said, batch: Batch) -> Refusal | None:
-    """Whether the claim comes from somewhere else than its turn."""
+def _elsewhere(text: str, about: frozenset[str], said: Said, batch: Batch) -> Iterator[Refusal]:
+    """What of the claim comes from somewhere else than its turn."""
     if _ours(text, about, batch):
-        return Refusal.OUR_WORDS
+        yield Refusal.OUR_WORDS
     if not _spoken_of(about, said.turn, batch):
-        return Refusal.NOT_SAID
+        yield Refusal.NOT_SAID
     day = said.turn.happened_at.astimezone(UTC).date()
     if dating.undated(claim=text, turn=readable(said.turn), on=day):
-        return Refusal.DATE
+        yield Refusal.DATE
     if not _numbers_in(dating.masked(text, on=day), said.turn, batch):
-        return Refusal.NUMBER
-    held = all(_held(name, batch.names) for name in _named(dating.masked(text, on=day)))
-    return None if held else Refusal.NAME
+        yield Refusal.NUMBER
+    if not all(_held(name, batch.names) for name in _named(dating.masked(text, on=day))):
+        yield Refusal.NAME
 
 
 def _spoken_of(about: frozenset[str], turn: EpisodeRecord, batch: Batch) -> bool:
@@ -167,13 +231,18 @@ def _spaced(compared: Sequence[str]) -> str:
 
 def _ours(text: str, about: frozenset[str], batch: Batch) -> bool:
     """Whether a claim is made of our question: five of its words in a row, or most of the words that say something."""
-    question, vocabulary = _question()
+    question, _ = _question()
     compared = tokens(text)
     runs = (_spaced(compared[at : at + _RUN]) for at in range(len(compared) - _RUN + 1))
     if any(run in question and not any(run in _spaced(tokens(turn.text)) for turn in batch.everything) for run in runs):
         return True
-    borrowed = about & vocabulary - batch.content(*batch.everything)
+    borrowed = _borrowed(about, batch)
     return len(borrowed) > 1 and len(borrowed) >= _BORROWED * len(about)
+
+
+def _borrowed(about: frozenset[str], batch: Batch) -> frozenset[str]:
+    """The words of a claim that our question has and no turn."""
+    return about & _question()[1] - batch.content(*batch.everything)
 
 
 def _numbers_in(text: str, turn: EpisodeRecord, batch: Batch) -> bool:

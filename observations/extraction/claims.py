@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from observations.records import MemoryKind, StatedBy
 from observations.screening import Secret
@@ -40,6 +41,13 @@ class Refusal(StrEnum):
     SECRET = "it holds a secret"  # noqa: S105
 
 
+# What a claim may be held back for: its turn says something like it and not all of it, so a person may look.
+HOLDABLE: Final = (
+    *(Refusal.NOT_SAID, Refusal.NUMBER, Refusal.NAME, Refusal.DATE),
+    *(Refusal.QUESTION, Refusal.UNSURE, Refusal.DENIED, Refusal.SUBJECT),
+)
+
+
 class Dropped(StrEnum):
     """Why a part of a claim was left out while the claim stays; completes "A part of it is left out: ..."."""
 
@@ -73,6 +81,7 @@ class Proposed:
     object: str = ""
     valid_from: datetime | None = None  # where the claim says since when, or when it happened; never after the turn
     dropped: tuple[Dropped, ...] = ()
+    doubt: Refusal | None = None  # why it is held back until a person looks; None: it is believed
 
     @property
     def episode(self) -> int:
@@ -106,9 +115,12 @@ class Extracted:
     """What one answer comes to. Neither claims nor refusals: the turns hold nothing to remember."""
 
     claims: tuple[Proposed, ...] = ()
+    held: tuple[Proposed, ...] = ()  # with a doubt each: nothing may read them until a person looks
     refused: tuple[Refused, ...] = ()
 
     @property
     def astray(self) -> bool:
         """Whether the answer holds something, and none of it names a turn that was shown: not 'nothing found'."""
-        return bool(self.refused) and not self.claims and all(each.episode is None for each in self.refused)
+        return (
+            bool(self.refused) and not (self.claims or self.held) and all(each.episode is None for each in self.refused)
+        )

@@ -1,7 +1,7 @@
 """EXTRACT, the answer: which claims of a reply are believed, each for itself, and why the others are not (C2, C3).
 
-The turns are hostile and so is the reply. Every check can only refuse; none proves that the turn means what the claim
-says, and the quote is kept so that anybody can look.
+The turns are hostile and so is the reply. Every check can only doubt; none proves that the turn means what the claim
+says, and the quote is kept so that anybody can look. What is doubted is refused, or held back for a person.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from observations.extraction import dating
 from observations.extraction.asking import LONGEST_TURN, context, readable
-from observations.extraction.believing import Batch, Said, doubt
+from observations.extraction.believing import Batch, Doubt, Said, doubt
 from observations.extraction.claims import Extracted, Proposed, Quoted, Refusal, Refused
 from observations.extraction.keys import key_of
 from observations.llm import Reply, Unusable
@@ -24,7 +24,7 @@ from observations.records import EpisodeRecord, MemoryKind
 from observations.screening import Secret, secret_in
 
 MAX_CLAIMS: Final = 200  # of one reply; as many more are refused by name, and what follows is not looked at
-MAX_BELIEVED: Final = 100  # of them: as many as one question reconciles (R124)
+MAX_BELIEVED: Final = MAX_CLAIMS  # of them, stored in parts that one question reconciles (R124); as many are held
 MAX_TEXT: Final = 500  # characters of a claim
 MAX_QUOTE: Final = 2_000
 _LABELS: Final = ("turn", "supported_by", "label", "episode")  # what a model calls the turn, as asked and otherwise
@@ -47,7 +47,10 @@ def read(*, reply: Reply, turns: Sequence[EpisodeRecord], before: Sequence[Episo
         reading.take(entry)
     for entry in entries[MAX_CLAIMS : 2 * MAX_CLAIMS]:
         reading.refuse(Refusal.TOO_MANY, _text(entry))
-    return Extracted(claims=tuple(reading.claims.values()), refused=tuple(reading.refused))
+    reading.drop_doubts_of_believed()
+    return Extracted(
+        claims=tuple(reading.claims.values()), held=tuple(reading.held.values()), refused=tuple(reading.refused)
+    )
 
 
 def _entries(answer: Any) -> list[Any]:
@@ -70,6 +73,7 @@ class _Reading:
 
     batch: Batch
     claims: dict[tuple[object, ...], Proposed] = field(default_factory=dict)  # by what makes two of them one
+    held: dict[tuple[object, ...], Proposed] = field(default_factory=dict)  # the same, of doubted ones
     refused: list[Refused] = field(default_factory=list)
 
     def refuse(self, refusal: Refusal, text: str = "", *, said: Said | None = None, turn: int | None = None) -> None:
@@ -126,27 +130,36 @@ class _Reading:
             return self.refused.append(
                 Refused(Refusal.SECRET, episode=first.turn.id, quote=(first.start, first.end), secret=secret)
             )
-        refusal = doubt(text=text, said=first, batch=self.batch)
-        if refusal is not None:
-            return self.refuse(refusal, text, said=first)
-        again = [
-            each for each in said[1:] if _same_voice(first, each) and not doubt(text=text, said=each, batch=self.batch)
-        ]
-        subject, predicate, object_, dropped = key_of(text=text, given=given, turn=first.turn)
-        proposed = Proposed(
+        doubted = doubt(text=text, said=first, batch=self.batch)
+        if doubted is not None and not doubted.held:
+            return self.refuse(doubted.refusal, text, said=first)
+        again = [each for each in said[1:] if _same_voice(first, each) and self._as_good(text, each, doubted)]
+        return self._keep(self._proposed(entry, text, given, [first, *again], doubted))
+
+    def _as_good(self, text: str, said: Said, doubted: Doubt | None) -> bool:
+        """Whether a further turn is evidence as the first is: it says the claim, or as much of it."""
+        other = doubt(text=text, said=said, batch=self.batch)
+        return other is None or (doubted is not None and other.held)
+
+    def _proposed(
+        self, entry: Mapping[str, Any], text: str, given: Mapping[str, str], said: Sequence[Said], doubted: Doubt | None
+    ) -> Proposed:
+        first = said[0].turn
+        subject, predicate, object_, dropped = key_of(text=text, given=given, turn=first)
+        return Proposed(
             text=text,
             kind=_kind(entry.get("kind")),
-            evidence=tuple(Quoted(each.turn.id, each.start, each.end) for each in (first, *again)),
-            stated_by=first.turn.stated_by,
-            speaker=first.turn.speaker,
-            happened_at=first.turn.happened_at,
+            evidence=tuple(Quoted(each.turn.id, each.start, each.end) for each in said),
+            stated_by=first.stated_by,
+            speaker=first.speaker,
+            happened_at=first.happened_at,
             subject=subject,
             predicate=predicate,
             object=object_,
-            valid_from=dating.begins(claim=text, on=first.turn.happened_at),
+            valid_from=dating.begins(claim=text, on=first.happened_at),
             dropped=dropped,
+            doubt=doubted.refusal if doubted else None,
         )
-        return self._keep(proposed)
 
     def _part_of_secret(self, said: Said) -> Secret | None:
         """The secret that quoted words are a part of: its other part stands beside them, or in the turn before or
@@ -163,21 +176,33 @@ class _Reading:
         return with_before or with_after or (None if known or follows else secret_in(f"{before}{said.words}{after}"))
 
     def _keep(self, proposed: Proposed) -> None:
-        """Fold it into the same claim of the same voice, if there is one."""
-        same = (normalised(proposed.text), proposed.stated_by, proposed.speaker)
-        known = self.claims.get(same)
+        """Fold it into the same claim of the same voice, if there is one as good."""
+        kept = self.claims if proposed.doubt is None else self.held
+        same = _what_makes_one(proposed)
+        known = kept.get(same)
         if known is None:
-            return self._keep_new(same, proposed)
+            return self._keep_new(kept, proposed)
         turns = {each.episode for each in known.evidence}
         more = tuple(each for each in proposed.evidence if each.episode not in turns)
-        self.claims[same] = replace(known, evidence=known.evidence + more)
+        kept[same] = replace(known, evidence=known.evidence + more)
         return None if more else self.refuse(Refusal.TWICE, proposed.text, turn=proposed.episode)
 
-    def _keep_new(self, same: tuple[object, ...], proposed: Proposed) -> None:
-        if len(self.claims) == MAX_BELIEVED:
+    def _keep_new(self, kept: dict[tuple[object, ...], Proposed], proposed: Proposed) -> None:
+        if len(kept) == MAX_BELIEVED:
             self.refuse(Refusal.TOO_MANY, proposed.text, turn=proposed.episode)
         else:
-            self.claims[same] = proposed
+            kept[_what_makes_one(proposed)] = proposed
+
+    def drop_doubts_of_believed(self) -> None:
+        """What another turn says properly is not held back as well, and the doubtful turn is no evidence for it."""
+        for same in [key for key in self.held if key in self.claims]:
+            doubted = self.held.pop(same)
+            assert doubted.doubt is not None
+            self.refused.append(Refused(doubted.doubt, doubted.text, doubted.episode, doubted.quote))
+
+
+def _what_makes_one(proposed: Proposed) -> tuple[object, ...]:
+    return normalised(proposed.text), proposed.stated_by, proposed.speaker
 
 
 def _same_voice(one: Said, other: Said) -> bool:

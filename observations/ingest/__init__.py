@@ -12,6 +12,7 @@ from observations.ingest.background import (
     Ran,
     RunReport,
     Waits,
+    ask_again,
     disable_intake,
     enable_intake,
     given_up,
@@ -23,6 +24,7 @@ from observations.ingest.background import (
     run_later,
     run_taken,
     waits,
+    without_life,
 )
 from observations.ingest.core import (
     Core,
@@ -69,9 +71,20 @@ from observations.ingest.keying import (
     withdraw_key,
 )
 from observations.ingest.lines import MAX_LINE
+from observations.ingest.opening import write_within
 from observations.ingest.residue import OFF as RESIDUE_OFF
 from observations.ingest.residue import Held, HeldItem, drop_residue, hold_residue
-from observations.ingest.vectors import EPISODES, Vectors, embed_missing, embed_now, missing_vectors
+from observations.ingest.taking_back import (
+    BuiltOn,
+    NothingToTakeBack,
+    TakenBack,
+    Taking,
+    UsersWord,
+    can_be_taken_back,
+    take_back,
+    taking,
+)
+from observations.ingest.vectors import EPISODES, Vectors, embed_missing, embed_now, missing_vectors, note_index
 from observations.store import KeyNotGiven, ScopeNameRefused, Written, open_scope
 from observations.store.core import RESIDUE_LASTS
 
@@ -86,6 +99,7 @@ __all__ = [
     "RESIDUE_OFF",
     "SECONDS",
     "Asked",
+    "BuiltOn",
     "Changed",
     "Core",
     "CoreRefused",
@@ -104,6 +118,7 @@ __all__ = [
     "NotCurrent",
     "NotHere",
     "NotYours",
+    "NothingToTakeBack",
     "NothingToUndo",
     "Observed",
     "OverLimit",
@@ -112,14 +127,19 @@ __all__ = [
     "RunReport",
     "ScopeNameRefused",
     "Taken",
+    "TakenBack",
+    "Taking",
+    "UsersWord",
     "Vectors",
     "Waits",
     "WriteRefused",
     "Written",
     "append_core",
+    "ask_again",
     "ask_for_keys",
     "ask_to_forget",
     "bring_back",
+    "can_be_taken_back",
     "core_of",
     "correct",
     "create_core",
@@ -141,6 +161,7 @@ __all__ = [
     "keys_later",
     "lacking_keys",
     "missing_vectors",
+    "note_index",
     "observe",
     "open_scope",
     "origin_of",
@@ -157,7 +178,11 @@ __all__ = [
     "set_core",
     "source_of",
     "store_facts",
+    "take_back",
+    "taking",
     "undo_core",
     "waits",
     "withdraw_key",
+    "without_life",
+    "write_within",
 ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from django.db.models import QuerySet
@@ -55,15 +56,37 @@ class Checked:
 
 
 def check_claims(*, scope: Scope, claims: Sequence[Claim], by: str, speaks_for_user: bool) -> list[Checked]:
-    """Every claim as it may be kept, in order. One to three queries however many claims; nothing is written."""
-    now = database_now()
+    """Every claim as it may be kept, in order. Three queries at most however many claims, none for claims without
+    times and quotes; nothing is written.
+    """
+    now = database_now() if any(claim.created_at for claim in claims) else None
     believed = speaks_for_user or not is_program(by)
     turns = _turns_of(scope, [ref for claim in claims for ref in claim.evidence if ref.quote])
-    return [_checked(claim, now=now, by=by, believed=believed, turns=turns) for claim in claims]
+    known = _Known()
+    return [_checked(claim, now=now, by=by, believed=believed, turns=turns, known=known) for claim in claims]
 
 
-def _checked(claim: Claim, *, now: datetime, by: str, believed: bool, turns: Mapping[EvidenceRef, _Quoted]) -> Checked:
-    fault = _fault(claim, now) or _fault_of_origin(claim, by)
+class _Known:
+    """What was found out in one call about words that its claims have in common: whom they are about, who said it.
+    Gone with the call.
+    """
+
+    def __init__(self) -> None:
+        self.key_part = lru_cache(maxsize=None)(key_part)
+        self.fault_of_text = lru_cache(maxsize=None)(fault_of_text)
+        self.secret_in = lru_cache(maxsize=None)(screening.secret_in)
+
+
+def _checked(
+    claim: Claim,
+    *,
+    now: datetime | None,
+    by: str,
+    believed: bool,
+    turns: Mapping[EvidenceRef, _Quoted],
+    known: _Known,
+) -> Checked:
+    fault = _fault(claim, now, known) or _fault_of_origin(claim, by)
     wrong = next((ref for ref in claim.evidence if ref in turns and turns[ref].fault), None)
     if not fault and wrong is not None:
         fault = turns[wrong].fault
@@ -73,11 +96,11 @@ def _checked(claim: Claim, *, now: datetime, by: str, believed: bool, turns: Map
     if claim.stated_by is StatedBy.USER and not believed and not quoted and not fault:
         confidence = min(claim.confidence, _AGENTS_CONFIDENCE)
         claim = replace(claim, stated_by=StatedBy.AGENT, confidence=confidence)
-        return _compared(claim, reason=NOT_QUOTED)
-    return _compared(claim, reason=fault, refused=bool(fault))
+        return _compared(claim, known, reason=NOT_QUOTED)
+    return _compared(claim, known, reason=fault, refused=bool(fault))
 
 
-def _compared(claim: Claim, *, reason: str = "", refused: bool = False) -> Checked:
+def _compared(claim: Claim, known: _Known, *, reason: str = "", refused: bool = False) -> Checked:
     parts = [clean(part) for part in (claim.text, claim.subject, claim.predicate, claim.object)]
     sources = [clean(f"{ref.source_uri}{ref.root_source}{ref.quote}") for ref in claim.evidence]
     text = parts[0][0]
@@ -87,7 +110,7 @@ def _compared(claim: Claim, *, reason: str = "", refused: bool = False) -> Check
         text=text,
         normalised=same,
         text_key=key64(same),
-        key=(key_part(parts[1][0]), key_part(parts[2][0]), key_part(parts[3][0])),
+        key=(known.key_part(parts[1][0]), known.key_part(parts[2][0]), known.key_part(parts[3][0])),
         cleaned=any(changed for _, changed in [*parts, *sources]),
         reason=reason,
         refused=refused,
@@ -97,7 +120,7 @@ def _compared(claim: Claim, *, reason: str = "", refused: bool = False) -> Check
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-def _fault(claim: Claim, now: datetime) -> str:
+def _fault(claim: Claim, now: datetime | None, known: _Known) -> str:
     """Why a claim cannot be kept; "" when it can. The words themselves are not in it."""
     if not claim.text.strip():
         return "the text is empty: say what is to be kept"
@@ -109,12 +132,17 @@ def _fault(claim: Claim, now: datetime) -> str:
         return "the external id has at most 200 characters, none of which a database cannot hold"
     if any(at is not None and beyond(at) for at in (claim.created_at, claim.valid_from, claim.valid_to)):
         return "a time is before year 1 or after 9999 in UTC"
-    if claim.created_at is not None and claim.created_at > now + _CLOCKS_DIFFER:
+    if claim.created_at is not None and now is not None and claim.created_at > now + _CLOCKS_DIFFER:
         return "the time when it was said is in the future"
     if claim.valid_from and claim.valid_to and claim.valid_to < claim.valid_from:
         return "valid_to is before valid_from"
     key = " ".join(filter(None, (claim.subject, claim.predicate, claim.object)))
-    return fault_of_text(claim.text, key) or _fault_of_names(claim) or _fault_of_quotes(claim)
+    return (
+        fault_of_text(claim.text)
+        or (known.fault_of_text(key) if key else "")
+        or _fault_of_names(claim, known)
+        or _fault_of_quotes(claim)
+    )
 
 
 def beyond(moment: datetime) -> bool:
@@ -145,19 +173,21 @@ def _holds_our_block(text: str) -> bool:
     looks like one: it is kept, and the fence takes its meaning away when it is read (C15).
     """
     folded = text.casefold()
+    if "[trust: " not in folded and "memory" not in folded:  # what each of the marks below has in it
+        return False
     if _OUR_LABEL.search(text) or any(beginning in folded for beginning in _OUR_BEGINNINGS):
         return True
     blocks = (folded[start:end] for start, end in fencing.own_blocks(folded))
     return any(block.startswith(fencing.OPENING) and block.endswith(fencing.CLOSING) for block in blocks)
 
 
-def _fault_of_names(claim: Claim) -> str:
+def _fault_of_names(claim: Claim, known: _Known) -> str:
     """An id or an address may look like the number of a card, and never like a key: it outlives its row."""
     uris = [uri for ref in claim.evidence for uri in (ref.source_uri, ref.root_source)]
     if any(map(_too_long, uris)):
         return f"a source's address has at most 1,000 characters and {MAX_URI_BYTES:,} bytes"
     for name in filter(None, (claim.external_id, *uris)):
-        if (secret := screening.secret_in(name)) in _IN_NAMES:
+        if (secret := known.secret_in(name)) in _IN_NAMES:
             return f"an id or a source's address holds a secret ({secret}), which is never kept: leave it out"
     return ""
 

@@ -21,6 +21,7 @@ from observations.records import Action, Claim, Kept, StatedBy, Status, WrittenB
 REVIEW_CONTRADICTION: Final = "review_contradiction"  # outbox tasks: a person decides between two rows,
 REVIEW_RETIRE: Final = "review_retire"  # or whether a row leaves the reads
 _RETIRED: Final = "retire: "  # how the journal's cause of such a move begins
+TAKEN_BACK: Final = "take back, "  # and of what the background had put in another row's place
 _WROTE: Final = ("remembered", "corrected")  # events that say who wrote a row
 
 
@@ -60,9 +61,9 @@ def correct(
     """Put a claim in the place of one exact current row, which is superseded and keeps its text (R12).
 
     With `union` the new row takes over its evidence (R15), without it starts fresh (R16). A claim without a key is of
-    the old row's subject and predicate. Doing it twice is doing it once. Where the row is a person's and a program
-    corrects it, both stay current and a person is asked which is right. Raises NotHere, NotCurrent, and Changed for
-    another version than `version`.
+    the old row's subject and predicate; the same words with another key are a correction of the key. Doing it twice is
+    doing it once. Where the row is a person's and a program corrects it, both stay current and a person is asked which
+    is right. Raises NotHere, NotCurrent, and Changed for another version than `version`.
     """
     [item] = check_claims(scope=scope, claims=[claim], by=by, speaks_for_user=speaks_for_user)
     if item.refused:
@@ -97,7 +98,8 @@ def _correct(asked: _Correction, version: int | None) -> Kept:
     _refuse_what_left(scope, old)
     if version is not None and version != old.version:
         raise Changed(old.pk, old.version)
-    [kept] = keep(scope=scope, items=[_of_the_same(asked.item, old)], by=by)
+    item = _of_the_same(asked.item, old)
+    [kept] = keep(scope=scope, items=[item], by=by, instead_of=old if _gives_a_key(item, old) else None)
     if kept.id is None or kept.id == old.pk or kept.replaced == old.pk:
         return kept
     if _waits_for_a_person(asked, old):
@@ -147,10 +149,26 @@ def _says(item: Checked, row: Observation) -> bool:
 
 def _of_the_same(item: Checked, old: Observation) -> Checked:
     """A correction without a key is of the old row's subject and predicate; its object is for the caller to say."""
-    if any(item.key) or not (old.subject or old.predicate) or item.normalised == normalised(old.text or ""):
+    if item.normalised == normalised(old.text or ""):
+        return _with_the_rest(item, old) if any(item.key) else item
+    if any(item.key) or not (old.subject or old.predicate):
         return item
     claim = replace(item.claim, subject=old.subject, predicate=old.predicate)
     return replace(item, claim=claim, key=(key_part(old.subject), key_part(old.predicate), ""))
+
+
+def _with_the_rest(item: Checked, old: Observation) -> Checked:
+    """The same words with a key: parts that it leaves out are the old row's."""
+    given, there = item.claim, (old.subject, old.predicate, old.object)
+    parts = [mine or theirs for mine, theirs in zip((given.subject, given.predicate, given.object), there, strict=True)]
+    claim = replace(given, subject=parts[0], predicate=parts[1], object=parts[2])
+    return replace(item, claim=claim, key=(key_part(parts[0]), key_part(parts[1]), key_part(parts[2])))
+
+
+def _gives_a_key(item: Checked, old: Observation) -> bool:
+    """Whether a correction in the old row's words has another key: the row is not what it is kept in then."""
+    there = (key_part(old.subject), key_part(old.predicate), key_part(old.object))
+    return any(item.key) and item.normalised == normalised(old.text or "") and item.key != there
 
 
 def _refuse_what_left(scope: Scope, row: Observation) -> None:
@@ -164,6 +182,8 @@ def _refuse_what_left(scope: Scope, row: Observation) -> None:
         raise NotCurrent(f"obs_{row.pk} was taken in by {operation}: undo {operation} to have it back.")
     if row.status == Status.ARCHIVED and cause.startswith(_RETIRED):
         raise NotCurrent(f"obs_{row.pk} is retired: restore it first.")
+    if row.status == Status.ARCHIVED and cause.startswith(TAKEN_BACK):
+        raise NotCurrent(f"obs_{row.pk} was taken back: its history names the row that is current again; correct that.")
     raise NotCurrent(f"obs_{row.pk} is {row.status}: a person has to look at it.")
 
 

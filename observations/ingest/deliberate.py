@@ -10,15 +10,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
 
-from django.db import DatabaseError, IntegrityError, OperationalError, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 
 from observations import screening, store
 from observations.ingest.checking import Checked, check_claims
-from observations.models import Event, Evidence, Observation, Scope
+from observations.models import Evidence, Observation, Scope
 from observations.normalise import clean, key_part, normalised, witness
 from observations.records import Action, Claim, EvidenceRef, Kept, StatedBy, Status, WrittenBy, is_program
-from observations.store import Fate
+from observations.store import Fate, Written
 
 
 def remember(*, scope: Scope, claim: Claim, by: str, speaks_for_user: bool = False) -> Kept:
@@ -105,27 +107,30 @@ class _Place:
         return self.row is not None and self.fresh is not None
 
 
-def keep(*, scope: Scope, items: Sequence[Checked], by: str) -> list[Kept]:
-    """Keep checked claims within the caller's transaction. See `store_facts`."""
-    store.lock_scope(scope_id=scope.pk, cause=f"remember by {by}")
-    store.lock_texts(scope_id=scope.pk, text_keys=[item.text_key for item in items])
-    places = _current(scope, items)
+def keep(*, scope: Scope, items: Sequence[Checked], by: str, instead_of: Observation | None = None) -> list[Kept]:
+    """Keep checked claims within the caller's transaction, in no case in the row `instead_of`. See `store_facts`."""
+    keys = [item.text_key for item in items]
+    now = store.lock_scope_and_texts(scope_id=scope.pk, text_keys=keys, cause=f"remember by {by}")
+    places = _current(scope, items, but=instead_of)
     mine = [_placed(item, places.setdefault(item.text_key, [])) for item in items]
     fresh = [place for places_ in places.values() for place in places_ if place.fresh is not None]
-    _write(scope, fresh, by)
+    _write(scope, fresh, by, now)
     _support(scope, [place for places_ in places.values() for place in places_], by)
     for place in fresh:
         if place.gives_way and not place.refused:
             _give_way(scope, place, by)
-    counts = evidence_of(scope=scope, ids=[place.id for place in mine if not place.refused])
+    counts = _witnesses(scope, mine)
     return [_answer(item, place, counts) for item, place in zip(items, mine, strict=True)]
 
 
-def _current(scope: Scope, items: Sequence[Checked]) -> dict[int, list[_Place]]:
-    """The current rows that may say the same, by the hash of their text. One query."""
+def _current(scope: Scope, items: Sequence[Checked], *, but: Observation | None) -> dict[int, list[_Place]]:
+    """The current rows that may say the same, by the hash of their text. One query, or two where there are any."""
     places: dict[int, list[_Place]] = {}
-    keys = {item.text_key for item in items}
-    for row in Observation.objects.active().in_scope(scope).filter(text_key__in=keys).order_by("pk"):
+    ids = store.same_texts(scope_id=scope.pk, text_keys={item.text_key for item in items})
+    if not ids:
+        return places
+    found = Observation.objects.active().in_scope(scope).filter(pk__in=ids)
+    for row in (found if but is None else found.exclude(pk=but.pk)).order_by("pk"):
         key = (key_part(row.subject), key_part(row.predicate), key_part(row.object))
         period = (row.valid_from, row.valid_to)
         place = _Place(key, normalised(row.text or ""), period, row=row, id=row.pk, external_id=row.external_id)
@@ -163,19 +168,23 @@ def _join(place: _Place, item: Checked) -> None:
     place.fresh = replace(place.fresh, claim=replace(place.fresh.claim, evidence=tuple(together.values())))
 
 
-def _write(scope: Scope, fresh: Sequence[_Place], by: str) -> None:
-    """Write the new rows. An id made here is of no content, so that what was retired can be said again."""
-    claims = []
-    for place in fresh:
-        assert place.fresh is not None
-        claim = place.fresh.claim
-        claims.append(claim if claim.external_id else replace(claim, external_id=f"obs:{uuid.uuid4().hex}"))
-    if not claims:
+def _write(scope: Scope, fresh: Sequence[_Place], by: str, now: datetime) -> None:
+    """Write the new rows; `now` is when the scope's lock was had."""
+    items = [place.fresh for place in fresh if place.fresh is not None]
+    if not items:
         return
-    settled = [not is_program(by)] * len(claims)
-    written = store.add_observations(scope=scope, claims=claims, written_by=WrittenBy.DELIBERATE, reconciled=settled)
-    taken = [row.id for row in written if row.fate is Fate.KNOWN and row.id is not None]
-    standing = dict(Observation.objects.in_scope(scope).filter(pk__in=taken).values_list("pk", "status"))
+    made = {at: _new_id() for at, item in enumerate(items) if not item.claim.external_id}
+    claims = [replace(item.claim, external_id=made[at]) if at in made else item.claim for at, item in enumerate(items)]
+    written = store.add_observations(
+        scope=scope,
+        claims=claims,
+        written_by=WrittenBy.DELIBERATE,
+        reconciled=[not is_program(by)] * len(claims),
+        compared=[store.Compared(item.text_key, item.key) for item in items],
+        made=frozenset(made.values()),
+        locked_at=now,
+    )
+    standing = _standing(scope, written)
     for place, claim, row in zip(fresh, claims, written, strict=True):
         place.id, place.refused, place.external_id = row.id or 0, row.reason, claim.external_id
         if row.fate is Fate.KNOWN and row.id is not None:
@@ -185,6 +194,19 @@ def _write(scope: Scope, fresh: Sequence[_Place], by: str) -> None:
                 place.refused = f"this id is already there and {status}: a new claim has a new id"
     added = [row.id for row in written if row.fate is Fate.ADDED]
     note(scope=scope, action="remembered", ids=[pk for pk in added if pk is not None], by=by)
+
+
+def _new_id() -> str:
+    """Of no content, so that what was retired can be said again."""
+    return f"obs:{uuid.uuid4().hex}"
+
+
+def _standing(scope: Scope, written: Sequence[Written]) -> dict[int, str]:
+    """The status of the rows that were there under a claim's own id. One query, or none."""
+    taken = [row.id for row in written if row.fate is Fate.KNOWN and row.id is not None]
+    if not taken:
+        return {}
+    return dict(Observation.objects.in_scope(scope).filter(pk__in=taken).values_list("pk", "status"))
 
 
 def _support(scope: Scope, places: Sequence[_Place], by: str) -> None:
@@ -223,9 +245,31 @@ def _answer(item: Checked, place: _Place, counts: dict[int, int]) -> Kept:
 
 def note(*, scope: Scope, action: str, ids: Sequence[int], by: str) -> None:
     """One event per row, in one query: who said it is read from here."""
-    Event.objects.bulk_create(
-        Event(scope=scope, action=action, actor=by[:150], subject=f"obs_{pk}", detail={}) for pk in ids
-    )
+    if ids:
+        with connection.cursor() as cursor:
+            cursor.execute(_NOTE, [scope.pk, action, by[:150], list(ids)])
+
+
+_NOTE: Final = """
+INSERT INTO observations_event (scope_id, action, actor, subject, detail)
+SELECT %s, %s, %s, 'obs_' || id, '{}' FROM unnest(%s::bigint[]) AS id
+"""
+
+
+def _witnesses(scope: Scope, places: Sequence[_Place]) -> dict[int, int]:
+    """What `evidence_of` says; it is asked only of rows that may rest on more than the claims of this call."""
+    kept = {place.id: place for place in places if not place.refused}
+    counts = {pk: _brought(place) for pk, place in kept.items()}
+    there = [pk for pk, count in counts.items() if not count]
+    return counts | (evidence_of(scope=scope, ids=there) if there else {})
+
+
+def _brought(place: _Place) -> int:
+    """How many witnesses a row has that was just written for its claims; 0 for any other row."""
+    if place.row is not None or place.fresh is None or not place.first:
+        return 0
+    refs = {clean(ref.source_uri)[0]: ref for ref in place.fresh.claim.evidence}
+    return len({witness(clean(ref.root)[0]) for ref in refs.values()})
 
 
 def evidence_of(*, scope: Scope, ids: Sequence[int]) -> dict[int, int]:

@@ -1,12 +1,14 @@
 """Residue: what an agent noticed in a run, in prompts for three days, never an observation and never merged.
 
 Off until a scope's intake keeps it. It describes; what commands or asks is refused, because it would speak to the next
-run from inside its prompt.
+run from inside its prompt. Commands are known by English grammar: of what is not English the answer says that nobody
+judged it.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -44,6 +46,17 @@ _POINTING: Final = _words("""
     a all an any every everything first from her him it its me my no nothing only our sure that the their them these
     this those to up us with without you your
 """)
+# Words that English sentences are held together by and that are no such words of its neighbours; then those that are.
+_ENGLISH: Final = _words("""
+    about after again all also and another any anyone are aren't because been before being both but by could did didn't
+    does doesn't don't each every everyone failed fails few first for from gets given had hasn't have he her his how
+    into isn't it its itself just last less like long longer many minutes more most much must needs never nobody none
+    not nothing now often once one only other our out over said says she should since slow some soon still than that
+    the their them then there these they this those three took twice two until up uses wasn't we were weren't what when
+    where whether which while who whose why with without won't would yet you your
+""")
+_SHARED: Final = _words("a an as at be do has if in is no of off on or so to was will")
+_A_SENTENCE: Final = 4  # words from which on each sentence has to look English, not the item alone
 _DEMAND: Final = re.compile(r"\byou (?:must|should|shall|have to|need to|ought to|may not|can ?not)\b", re.IGNORECASE)
 
 
@@ -55,6 +68,7 @@ class HeldItem:
     reason: str = ""  # why not
     first_held_at: datetime | None = None
     cleaned: bool = False
+    judged: bool = True  # whether its grammar could be looked at: False of what does not look English, held or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,7 @@ def hold_residue(*, scope: Scope, items: Sequence[str], session: str, by: str) -
             fault = _TOO_MANY
         if not fault:
             texts.setdefault(key, text)
-        answers.append((key, HeldItem(held=not fault, reason=fault, cleaned=cleaned)))
+        answers.append((key, HeldItem(held=not fault, reason=fault, cleaned=cleaned, judged=_looks_english(text))))
     if not texts:
         return Held(tuple(answer for _, answer in answers))
     with transaction.atomic():
@@ -124,8 +138,23 @@ def _commands(text: str) -> bool:
     """Whether a sentence of a text tells somebody to do something, as far as its first words show it in English."""
     if _DEMAND.search(text):
         return True
-    for sentence in re.split(r"(?<=[.!:;])\s+|\n+", text.replace("’", "'")):
-        words = re.findall(r"[\w']+", sentence.casefold())
+    for words in _sentences(text):
         if words and (words[0] in _COMMANDS or (words[0] in _VERBS and words[1:2] and words[1] in _POINTING)):
             return True
     return False
+
+
+def _looks_english(text: str) -> bool:
+    """Whether its grammar can be judged at all. Errs towards no: a flag on a plain description loses nothing."""
+    if any(letter.isalpha() and not unicodedata.name(letter, "").startswith("LATIN ") for letter in text):
+        return False
+    sentences = [words for words in _sentences(text) if words]
+    own = any(_ENGLISH.intersection(words) or words[0] in _COMMANDS for words in sentences)
+    known = _ENGLISH | _SHARED | _COMMANDS
+    return own and all(known.intersection(words) for words in sentences if len(words) >= _A_SENTENCE)
+
+
+def _sentences(text: str) -> list[list[str]]:
+    """The words of each sentence, case folded."""
+    parts = re.split(r"(?<=[.!:;])\s+|\n+", text.replace("’", "'"))
+    return [re.findall(r"[\w']+", part.casefold()) for part in parts]

@@ -18,7 +18,7 @@ from observations.records import Status
 from observations.retrieval import current_embedder
 from observations.store import EPISODES
 
-__all__ = ["EPISODES", "Vectors", "embed_missing", "embed_now", "missing_vectors"]
+__all__ = ["EPISODES", "Vectors", "embed_missing", "embed_now", "missing_vectors", "note_index"]
 
 CHUNK = 128  # texts embedded between two writes
 
@@ -74,6 +74,11 @@ def missing_vectors(*, scopes: Iterable[Scope]) -> Vectors:
         observations=_missing(Observation, embedder).filter(scope__in=within).count(),
         episodes=_missing(Episode, embedder).filter(scope__in=within).count(),
     )
+
+
+def note_index(*, scope: Scope, profile: str) -> None:
+    """Note for which profile an approximate index of a scope stands, or "" for none; reads go by it. One query."""
+    store.note_index(scope=scope, profile=profile)
 
 
 Row = TypeVar("Row", Observation, Episode)

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db import DatabaseError, InterfaceError
-from pydantic import ValidationError
+from django.db import DatabaseError, InterfaceError, OperationalError
+from pydantic import BaseModel, ValidationError
 
 from observations import access
-from observations.calls import CALLS, CallRefused
-from observations.mcp.tools import Tool, default_scope, tools_for
+from observations.calls import CALLS, Call, CallRefused, Right, receipts
+from observations.mcp.tools import KEY, Tool, default_scope, tools_for
 from observations.records import Caller
 
 log = logging.getLogger(__name__)
@@ -83,6 +83,9 @@ def call_tool(*, who: Who, name: str, arguments: Mapping[str, Any], scope: str) 
     except CallRefused as refused:
         figures = "".join(f" [{word}: {value}]" for word, value in refused.extra.items())
         return Answer(f"{refused.code}: {refused.sentence}{figures}")
+    except (OperationalError, InterfaceError) as error:
+        log.warning("a tool could not use the store (%s)", type(error).__name__)
+        return Answer(f"unavailable: {UNAVAILABLE}")
     except Exception as error:
         log.error("a tool failed (%s)", type(error).__name__)
         return Answer(f"internal: {_BROKEN}")
@@ -99,17 +102,40 @@ def _made(name: str, asked: dict[str, Any], caller: Caller, scope: str) -> Answe
     default = default_scope(caller=caller, scope=scope)
     if default:
         asked.setdefault("scope", default)
+    key = asked.pop(KEY, None) if call.right is not Right.READ else None
     try:
         taken = call.takes.model_validate(asked)
     except ValidationError as error:
         raise Refused("invalid", _faults(error)) from error
-    content = call.run(caller=caller, asked=taken).model_dump(mode="json")
+    if key is None:
+        content = call.run(caller=caller, asked=taken).model_dump(mode="json")
+    else:
+        content = _once(name, call=call, asked=asked, taken=taken, caller=caller, key=key)
     return Answer(_text(name, content), content)
+
+
+def _once(
+    name: str, *, call: Call, asked: Mapping[str, Any], taken: BaseModel, caller: Caller, key: object
+) -> dict[str, Any]:
+    """The same call with the same key is carried out once: by the receipts of the API, in the effect's transaction."""
+    if not isinstance(key, str):
+        raise Refused("invalid", f"Change these arguments and call again: {KEY}: it is text, such as a UUID.")
+    receipts.check_key(key)
+    sent = receipts.Request(
+        token_id=access.token_id_of(caller=caller),
+        key=key,
+        address=f"tool:{name}",
+        body=json.dumps(asked, sort_keys=True).encode(),  # arguments have no order
+        scope=str(getattr(taken, "scope", "")),
+        reads=caller.may_read,
+    )
+    content, replayed = receipts.once(sent, act=lambda: call.run(caller=caller, asked=taken))
+    return call.gives.model_validate(content).model_dump(mode="json") if replayed else content
 
 
 def _text(name: str, content: Mapping[str, Any]) -> str:
     """The answer as text: its JSON, and of a prompt the block itself, which is made to be read."""
-    if name == "prompt" and content["text"]:
+    if name in ("prompt", "episodic_context") and content["text"]:
         return str(content["text"])
     return json.dumps(content, ensure_ascii=False)
 

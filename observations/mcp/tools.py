@@ -10,12 +10,19 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
-from observations.calls import CALLS, Right, has_right
+from observations.calls import CALLS, Right, has_right, receipts
 from observations.mcp.wording import TOOLS
 from observations.records import Caller
 
+KEY: Final = "idempotency_key"  # an argument of every write, beside those of its call
+_KEY_SCHEMA: Final = {
+    "type": "string",
+    "pattern": f"^{receipts.KEY}$",
+    "description": "Your own id of this call, such as a UUID. Made again within a day with the same key it is answered"
+    " again and not carried out again.",
+}
 _SAME_TWICE: Final = frozenset(  # writes that do nothing more when they are made again
-    {"observe", "remember", "store_facts", "retire", "restore", "residue_hold"}
+    {"observe", "remember", "store_facts", "retire", "restore", "take_back", "residue_hold"}
 )
 
 
@@ -57,7 +64,7 @@ def tool(*, name: str, scope: str) -> Tool:
         name=name,
         title=title,
         description=f"{call.says} {advice}",
-        takes=_taken(call.takes, scope),
+        takes=_taken(call.takes, scope, keyed=call.right is not Right.READ),
         gives=_schema(call.gives, "serialization"),
         reads_only=call.right is Right.READ,
         again=call.right is Right.READ or name in _SAME_TWICE,
@@ -79,8 +86,10 @@ def _schema(shape: type[BaseModel], mode: JsonSchemaMode) -> dict[str, Any]:
     return schema
 
 
-def _taken(shape: type[BaseModel], scope: str) -> dict[str, Any]:
-    """The arguments; the scope comes first, and need not be named where there is a default."""
+def _taken(shape: type[BaseModel], scope: str, *, keyed: bool) -> dict[str, Any]:
+    """The arguments; the scope comes first, and need not be named where there is a default. The key of a write comes
+    last.
+    """
     schema = _schema(shape, "validation")
     named = {"scope": schema["properties"]["scope"]}
     if scope:
@@ -88,5 +97,6 @@ def _taken(shape: type[BaseModel], scope: str) -> dict[str, Any]:
         schema["required"] = [name for name in schema.get("required", []) if name != "scope"]
         if not schema["required"]:
             del schema["required"]
-    schema["properties"] = named | schema["properties"] | named
+    key = {KEY: _KEY_SCHEMA} if keyed else {}
+    schema["properties"] = named | schema["properties"] | named | key
     return schema

@@ -31,6 +31,17 @@ TOOLS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
             ' as one labelled block; "" means that nothing is known. Use `search` instead to look for something'
             " specific.",
         ),
+        "episodic_context": (
+            "Get what was said before",
+            "Use it when earlier conversations may help: `query` is what you are asked just now, `goals` what you are"
+            ' for. Comes back as one labelled block; "" means that nothing relevant was said. What is marked outdated'
+            " is not true any more.",
+        ),
+        "get_answer": (
+            "What was I told?",
+            "Use it to see again what an earlier `prompt` or `search` handed out, by its `answer` or by a moment; the"
+            " rows come as they stand now, erased ones without a text.",
+        ),
         "search": (
             "Search memory",
             "Use it to look something up, and to find the id of a row before you correct or retire it. An empty"
@@ -76,6 +87,11 @@ TOOLS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "restore": (
             "Bring a retired row back",
             "Use it to undo `retire`.",
+        ),
+        "take_back": (
+            "Undo a replacement made in the background",
+            "Use it when a row took the place of another by itself, because of what was said in a turn, and the old"
+            " one was right after all. Name either row. When you know the right claim, use `correct` instead.",
         ),
         "forget": (
             "Ask that something be forgotten for good",

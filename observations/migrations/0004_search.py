@@ -16,7 +16,7 @@ CREATE INDEX observation_words_in_scope ON observations_observation USING gin (
 
 
 class Migration(migrations.Migration):
-    """One index by hand; retrieval.py repeats its expression letter by letter, or PostgreSQL would not use it."""
+    """One index by hand; retrieval repeats its expression letter by letter, or PostgreSQL would not use it."""
 
     dependencies = [("observations", "0003_text_search")]
 

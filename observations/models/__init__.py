@@ -2,15 +2,16 @@
 
 What Django cannot declare (composite foreign keys that carry the scope, triggers, grants, the erasing function) is SQL
 in `migrations/0002_integrity.py`. Only `store` writes these tables; `Use` is telemetry and is written by
-`retrieval.py`.
+`retrieval`.
 """
 
-from observations.models.access import Receipt, Token, TokenQuerySet
+from observations.models.access import Receipt, ScopeAccess, Token, TokenQuerySet
 from observations.models.base import ClockTimestamp, database_now
 from observations.models.core import CoreMemory, CoreRevision, Residue
 from observations.models.history import (
     Event,
     EventQuerySet,
+    GivenAnswer,
     ModelCall,
     Outbox,
     OutboxQuerySet,
@@ -28,7 +29,6 @@ from observations.models.memory import (
     Observation,
     ObservationQuerySet,
     Scope,
-    ScopeAccess,
     ScopeQuerySet,
 )
 
@@ -42,6 +42,7 @@ __all__ = [
     "EventQuerySet",
     "Evidence",
     "Extraction",
+    "GivenAnswer",
     "GivenKey",
     "Intake",
     "IntakeItem",

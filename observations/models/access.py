@@ -1,14 +1,39 @@
-"""Who may call from outside: bearer tokens, and what they were answered."""
+"""Who may see what: people scope by scope, and programs by bearer tokens with what they were answered."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Self
 
+from django.conf import settings
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 
-from observations.models.base import ClockTimestamp
+from observations.models.base import ClockTimestamp, choices
+from observations.roles import Role
+
+
+class ScopeAccess(models.Model):
+    """One person may see the scopes of one pattern. What they may do there, their groups say; how much of it, `role`.
+
+    Where several patterns mean a scope, the most specific one says.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="scope_access")
+    pattern = models.CharField(max_length=200)
+    role = models.CharField(  # at most this there; empty: everything the person's groups allow
+        max_length=10, choices=choices(Role), blank=True, default=""
+    )
+
+    class Meta:
+        verbose_name_plural = "scope access"
+        constraints = [
+            UniqueConstraint(name="scope_access_once", fields=["user", "pattern"]),
+            CheckConstraint(name="scope_access_role", condition=Q(role__in=["", *Role])),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.pattern}{f' as {self.role}' if self.role else ''}"
 
 
 class TokenQuerySet(models.QuerySet["Token"]):

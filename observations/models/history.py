@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Self
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 
@@ -61,6 +62,33 @@ class Use(models.Model):
         return f"use {self.pk}"
 
 
+class GivenAnswer(models.Model):
+    """What one read handed to an agent, by ids and without words: "what was it told" can be answered for 90 days.
+
+    Telemetry, insert-only; rows older than that are deleted.
+    """
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    answer = models.UUIDField()  # the id that the caller was given; Use rows carry it too
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    call_site = models.CharField(max_length=40)
+    shown = ArrayField(models.BigIntegerField(), default=list)  # in their order; below zero an episode's
+    left_out = ArrayField(models.BigIntegerField(), default=list)  # found, and not shown: irrelevant, twice, no room
+    outdated = ArrayField(models.BigIntegerField(), default=list)  # of those shown: marked so
+    failed = ArrayField(models.CharField(max_length=40), default=list)  # sections that could not be read
+    chosen_by = models.CharField(max_length=80, blank=True, default="")  # the model that selected; empty: the rule
+
+    class Meta:
+        constraints = [UniqueConstraint(name="answer_once", fields=["scope", "answer"])]
+        indexes = [
+            models.Index(name="answer_by_time", fields=["scope", "-at"]),  # what was the agent told then
+            models.Index(name="answer_age", fields=["at"]),  # those that are too old
+        ]
+
+    def __str__(self) -> str:
+        return f"answer {self.answer}"
+
+
 class Tombstone(models.Model):
     """What was erased, without its text. Written only by the erasing function."""
 
@@ -106,7 +134,7 @@ class EventQuerySet(models.QuerySet["Event"]):
 class Event(models.Model):
     """Append-only audit. It names rows by id and never holds their text, and it outlives the people it names."""
 
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, related_name="+")
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
     at = models.DateTimeField(db_default=ClockTimestamp())
     action = models.CharField(max_length=40)
     actor = models.CharField(max_length=150)

@@ -122,6 +122,7 @@ class IntakeItem(models.Model):
         NOOP = "noop"  # known already; new evidence is attached
         REFUSED = "refused"  # the claim or the decision about it is not believed; see the reason
         REVIEW = "review"  # waits for a person
+        HELD = "held"  # its turn says something like it and not all of it: quarantined until a person looks
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
     run = models.ForeignKey(IntakeRun, on_delete=models.PROTECT, related_name="items")
@@ -140,6 +141,7 @@ class IntakeItem(models.Model):
     at = models.DateTimeField(db_default=ClockTimestamp())
 
     class Meta:
+        permissions = [("decide_held", "Can release or discard claims that are held back")]
         indexes = [
             models.Index(name="intake_item_by_row", fields=["scope", "observation"]),  # how a row came to be
             models.Index(name="intake_item_by_run", fields=["run", "id"]),  # the run's page

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import CheckConstraint, Exists, F, OuterRef, Q, Subquery, UniqueConstraint
 from django.db.models.functions import Coalesce
 from pgvector.django import VectorField
 
+from observations.models.access import ScopeAccess
 from observations.models.base import EDGE, ClockTimestamp, choices
 from observations.normalise import key64, key_part, normalised, witness
 from observations.records import EpisodeRecord, MemoryKind, Outcome, Record, StatedBy, Status, WrittenBy
+from observations.roles import Access, means
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -36,9 +38,38 @@ class ScopeQuerySet(models.QuerySet["Scope"]):
             return self.none()
         if user.is_superuser:
             return self.all()
+        return self.meant_by(ScopeAccess.objects.filter(user_id=user.pk).values_list("pattern", flat=True))
+
+    def meant_by(self, patterns: Iterable[str]) -> Self:
+        """The scopes that any of these patterns means; none means none."""
+        given = set(patterns)
+        if "*" in given:
+            return self.all()
+        below = {pattern for pattern in given if pattern.endswith("/*")}
+        meant = Q(name__in=sorted(given - below))
+        for pattern in sorted(below):
+            meant |= Q(name__startswith=pattern[:-1])
+        return self.filter(meant)
+
+    def where(self, *, given: Sequence[Access], permissions: Iterable[str]) -> Self:
+        """The scopes whose most telling access (an exact name before the longest prefix) allows all of this. No
+        query.
+        """
+        wanted = tuple(permissions)
+        if all(access.allows(wanted) for access in given):
+            return self.meant_by(access.pattern for access in given)
         allowed = self.none()
-        for pattern in ScopeAccess.objects.filter(user_id=user.pk).values_list("pattern", flat=True):
-            allowed = allowed | self.model.objects.matching(pattern)
+        for access in given:
+            if access.allows(wanted):
+                narrower = [
+                    other.pattern
+                    for other in given
+                    if not other.allows(wanted) and means(pattern=access.pattern, what=other.pattern)
+                ]
+                meant = self.model.objects.matching(access.pattern)
+                for pattern in narrower:
+                    meant = meant.exclude(pk__in=self.model.objects.matching(pattern).values("pk"))
+                allowed = allowed | meant
         return self.filter(pk__in=allowed.values("pk"))
 
 
@@ -50,6 +81,8 @@ class Scope(models.Model):
     held_at = models.DateTimeField(null=True, blank=True)
     held_until = models.DateTimeField(null=True, blank=True)
     hold_reason = models.CharField(max_length=200, blank=True, default="")
+    # The profile of whose vectors an approximate index stands for this scope; empty: it is scanned exactly
+    index_profile = models.CharField(max_length=80, blank=True, default="", editable=False)
 
     objects = ScopeQuerySet.as_manager()
 
@@ -72,24 +105,11 @@ class Scope(models.Model):
         return self.held_at is not None and (self.held_until is None or self.held_until > now)
 
 
-class ScopeAccess(models.Model):
-    """One person may see the scopes of one pattern. What they may do there, their groups say."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="scope_access")
-    pattern = models.CharField(max_length=200)
-
-    class Meta:
-        verbose_name_plural = "scope access"
-        constraints = [UniqueConstraint(name="scope_access_once", fields=["user", "pattern"])]
-
-    def __str__(self) -> str:
-        return f"{self.user_id}: {self.pattern}"
-
-
 class Episode(models.Model):
     """Verbatim record of what happened. Immutable, trust high, idempotent by scope + source uri + content."""
 
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="episodes")
+    # Without an index of its own: others lead with the scope, and this one was taken to check foreign keys by
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="episodes", db_index=False)
     external_id = models.CharField(max_length=200)
     text = models.TextField(null=True)
     content_hash = models.CharField(max_length=64)
@@ -213,7 +233,7 @@ class ObservationQuerySet(models.QuerySet["Observation"]):
 class Observation(models.Model):
     """One claim or one summary. Its text never changes; a change is a new row (R12, I11)."""
 
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="observations")
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="observations", db_index=False)  # as above
     external_id = models.CharField(max_length=200)
     text = models.TextField(null=True)
     content_hash = models.CharField(max_length=64)
@@ -391,7 +411,7 @@ class GivenKey(models.Model):
 class Evidence(models.Model):
     """What an observation rests on. Corroboration counts distinct roots, never rows (R95, C8)."""
 
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+", db_index=False)
     observation = models.ForeignKey("observations.Observation", related_name="evidence", **EDGE)
     episode = models.ForeignKey("observations.Episode", related_name="+", null=True, blank=True, **EDGE)
     source_uri = models.CharField(max_length=1000)

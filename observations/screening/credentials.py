@@ -123,25 +123,50 @@ _PLACEHOLDER: Final = re.compile(
 _TRAILING: Final = ".,;:!?)]}\"'`\u2019\u201d"
 
 
+# Whatever a pattern finds in a text of plain letters has one of its signs, in small letters: a text without them, as
+# most are, need not be looked through.
+_SIGNS: Final[dict[re.Pattern[str], tuple[str, ...]]] = {
+    _PRIVATE_KEY: ("private key", "putty", "seed", "recovery", "mnemonic", "wallet"),
+    _KEY_NAMED: ("key", "token", "secret"),
+    _BEARER: ("bearer", "authorization", "x-api-key"),
+    _IN_ADDRESS: ("://",),
+    _SET: ("=", ":"),
+    _QUERY: ("=",),
+    _PASSWORD: ("pass", "pwd", "kennwort", "contrase", "senha", "wachtwoord"),
+    _CODE: ("pin", "code", "cvv", "cvc", "otp", "password"),
+}
+
+
 def credential_in(text: str) -> Secret | None:
     """The kind of key, token, password or code in a text, or None."""
-    if _PRIVATE_KEY.search(text):
+    signs = text.lower() if text.isascii() else ""
+    if any(_found(text, signs, _PRIVATE_KEY)):
         return Secret.PRIVATE_KEY
-    if _SHAPED.search(text) or any(map(_is_key, _values(text, _KEY_NAMED, _BEARER))):
+    if _SHAPED.search(text) or any(map(_is_key, _values(text, signs, _KEY_NAMED, _BEARER))):
         return Secret.KEY
-    if any(map(_is_given, _values(text, _IN_ADDRESS))):
+    if any(map(_is_given, _values(text, signs, _IN_ADDRESS))):
         return Secret.ADDRESS
-    if any(map(_is_given, _values(text, _SET, _QUERY))):
+    if any(map(_is_given, _values(text, signs, _SET, _QUERY))):
         return Secret.KEY
-    if any(map(_is_password, _PASSWORD.finditer(text))):
+    if any(map(_is_password, _found(text, signs, _PASSWORD))):
         return Secret.PASSWORD
-    return Secret.CODE if _CODE.search(text) else None
+    return Secret.CODE if any(_found(text, signs, _CODE)) else None
 
 
-def _values(text: str, *patterns: re.Pattern[str]) -> Iterator[str]:
+def _found(text: str, signs: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """What a pattern finds; `signs` is the text in small letters, or empty where each has to be looked for."""
+    if signs:
+        for sign in _SIGNS[pattern]:
+            if sign in signs:
+                return pattern.finditer(text)
+        return iter(())
+    return pattern.finditer(text)
+
+
+def _values(text: str, signs: str, *patterns: re.Pattern[str]) -> Iterator[str]:
     """What the patterns take for a value."""
     for pattern in patterns:
-        for found in pattern.finditer(text):
+        for found in _found(text, signs, pattern):
             yield next(value for value in found.groupdict().values() if value is not None)
 
 

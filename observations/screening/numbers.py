@@ -17,13 +17,14 @@ _STOP: Final = r"(?![A-Za-z0-9])(?![.,][0-9])"
 
 def number_in(text: str) -> Secret | None:
     """The kind of card, account or paper whose number is in a text, or None."""
-    if sum(map(str.isdigit, text)) < _FEWEST:
+    figures = sum(map(str.isdigit, text))
+    if figures < _FEWEST:
         return None
     if any(map(_is_card, _found(_CARD, text))) or _PART_OF_CARD.search(text):
         return Secret.CARD
     if any(map(_is_iban, _found(_IBAN, text))) or _ACCOUNT.search(text):
         return Secret.ACCOUNT
-    return Secret.PAPER if any(paper.stands_in(text) for paper in _PAPERS) else None
+    return Secret.PAPER if any(_stands_in(paper, text, figures) for paper in _PAPERS) else None
 
 
 _FEWEST: Final = 4  # figures of the shortest number
@@ -204,42 +205,46 @@ class _Paper:
     shape: re.Pattern[str]
     valid: Callable[[str], bool] = _any
     named: re.Pattern[str] | None = None  # words of which one has to stand near; None: the shape is enough
-
-    def stands_in(self, text: str) -> bool:
-        """Whether a text holds one."""
-        return any(
-            self.valid(match[0])
-            and (self.named is None or self.named.search(text[max(0, match.start() - _NEAR) : match.end() + _NEAR]))
-            for match in self.shape.finditer(text)
-        )
+    fewest: int = _FEWEST  # figures of the shortest
 
 
-def _paper(shape: str, valid: Callable[[str], bool] = _any, named: str = "") -> _Paper:
+def _stands_in(paper: _Paper, text: str, figures: int) -> bool:
+    """Whether a text with so many figures holds such a number."""
+    if figures < paper.fewest:
+        return False
+    return any(
+        paper.valid(match[0])
+        and (paper.named is None or paper.named.search(text[max(0, match.start() - _NEAR) : match.end() + _NEAR]))
+        for match in paper.shape.finditer(text)
+    )
+
+
+def _paper(fewest: int, shape: str, valid: Callable[[str], bool] = _any, named: str = "") -> _Paper:
     words = re.compile(rf"\b(?:{named})\b", re.IGNORECASE) if named else None
-    return _Paper(re.compile(f"{_FREE}(?:{shape}){_STOP}"), valid, words)
+    return _Paper(re.compile(f"{_FREE}(?:{shape}){_STOP}"), valid, words, fewest)
 
 
 _PAPERS: Final = (
-    _paper(r"[0-8][0-9]{2}-[0-9]{2}-[0-9]{4}", _ssn),  # United States
-    _paper(r"[0-9]{3} ?[0-9]{2} ?[0-9]{4}|9[0-9]{2}-[0-9]{2}-[0-9]{4}", _ssn, "ssn|social security|itin|taxpayer"),
-    _paper(r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] [0-9]{2} [0-9]{2} [0-9]{2} [A-D]"),  # United Kingdom
-    _paper(r"[A-Za-z]{2}[0-9]{6}[A-Da-d]", named="national insurance|nino|ni number"),
-    _paper(r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", _sin, "social insurance|sin"),  # Canada
-    _paper(r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}", _cpf),  # Brazil
-    _paper(r"[0-9]{11}", _cpf, "cpf"),
-    _paper(r"[12] ?[0-9]{2} ?(?:0[1-9]|1[0-2]) ?[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", _nir),  # France
-    _paper(r"[A-Za-z]{6}[0-9]{2}[A-EHLMPR-Ta-ehlmpr-t][0-9]{2}[A-Za-z][0-9]{3}[A-Za-z]", _fiscal),  # Italy
-    _paper(r"[0-9]{8}[ -]?[A-Za-z]|[XYZxyz][ -]?[0-9]{7}[ -]?[A-Za-z]", _dni, "dni|nie|nif|identidad|documento"),
-    _paper(r"[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}", _tax_id, "steuer[- ]?id\\w*|tax id\\w*|idnr|steuer\\w*"),
-    _paper(r"[0-9]{9}", _bsn, "bsn|burgerservicenummer|sofi\\w*"),
-    _paper(r"[0-9]{11}", _pesel, "pesel"),
-    _paper(r"(?:[0-9]{2})?[0-9]{6}[-+][0-9]{4}", _sweden),
-    _paper(r"[0-9]{6}-[1-8][0-9]{6}", _korea),
-    _paper(r"[1-9][0-9]{16}[0-9Xx]", _china),
-    _paper(r"[2-9][0-9]{3}[ -]?[0-9]{4}[ -]?[0-9]{4}", _aadhaar, "aadhaar|aadhar|uidai"),
-    _paper(r"[A-Za-z]{3}[PCHABGJLFTpchabgjlft][A-Za-z][0-9]{4}[A-Za-z]", named="pan|permanent account"),
-    _paper(r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", _tfn, "tfn|tax file"),
-    _paper(r"(?=[A-Za-z]*[0-9]{5})[A-Za-z0-9]{6,10}", named="passport (?:number|no|#)|passport is|reisepassnummer"),
-    _paper(r"(?=[A-Za-z]*[0-9]{5})[A-Za-z0-9]{6,16}", named="(?:driver'?s?|driving) licen[sc]e (?:number|no|is)"),
-    _paper(r"(?=[A-Za-z]*[0-9]{5})[A-Za-z0-9]{6,16}", named="(?:national|government|state) id (?:number|no|is)"),
+    _paper(9, r"[0-8][0-9]{2}-[0-9]{2}-[0-9]{4}", _ssn),  # United States
+    _paper(9, r"[0-9]{3} ?[0-9]{2} ?[0-9]{4}|9[0-9]{2}-[0-9]{2}-[0-9]{4}", _ssn, "ssn|social security|itin|taxpayer"),
+    _paper(6, r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] [0-9]{2} [0-9]{2} [0-9]{2} [A-D]"),  # United Kingdom
+    _paper(6, r"[A-Za-z]{2}[0-9]{6}[A-Da-d]", named="national insurance|nino|ni number"),
+    _paper(9, r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", _sin, "social insurance|sin"),  # Canada
+    _paper(11, r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}", _cpf),  # Brazil
+    _paper(11, r"[0-9]{11}", _cpf, "cpf"),
+    _paper(15, r"[12] ?[0-9]{2} ?(?:0[1-9]|1[0-2]) ?[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", _nir),  # France
+    _paper(7, r"[A-Za-z]{6}[0-9]{2}[A-EHLMPR-Ta-ehlmpr-t][0-9]{2}[A-Za-z][0-9]{3}[A-Za-z]", _fiscal),  # Italy
+    _paper(7, r"[0-9]{8}[ -]?[A-Za-z]|[XYZxyz][ -]?[0-9]{7}[ -]?[A-Za-z]", _dni, "dni|nie|nif|identidad|documento"),
+    _paper(11, r"[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}", _tax_id, "steuer[- ]?id\\w*|tax id\\w*|idnr|steuer\\w*"),
+    _paper(9, r"[0-9]{9}", _bsn, "bsn|burgerservicenummer|sofi\\w*"),
+    _paper(11, r"[0-9]{11}", _pesel, "pesel"),
+    _paper(10, r"(?:[0-9]{2})?[0-9]{6}[-+][0-9]{4}", _sweden),
+    _paper(13, r"[0-9]{6}-[1-8][0-9]{6}", _korea),
+    _paper(17, r"[1-9][0-9]{16}[0-9Xx]", _china),
+    _paper(12, r"[2-9][0-9]{3}[ -]?[0-9]{4}[ -]?[0-9]{4}", _aadhaar, "aadhaar|aadhar|uidai"),
+    _paper(4, r"[A-Za-z]{3}[PCHABGJLFTpchabgjlft][A-Za-z][0-9]{4}[A-Za-z]", named="pan|permanent account"),
+    _paper(9, r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}", _tfn, "tfn|tax file"),
+    _paper(5, r"(?=[A-Za-z]*[0-9]{5})[A-Za-z0-9]{6,10}", named="passport (?:number|no|#)|passport is|reisepassnummer"),
+    _paper(5, r"(?=[A-Za-z]*[0-9]{5})[A-Za-z0-9]{6,16}", named="(?:driver'?s?|driving) licen[sc]e (?:number|no|is)"),
+    _paper(5, r"(?=[A-Za-z]*[0-9]{5})[A-Za-z0-9]{6,16}", named="(?:national|government|state) id (?:number|no|is)"),
 )

@@ -25,7 +25,7 @@ from observations.store.core import (
     lock_core,
     set_core,
 )
-from observations.store.drafting import content_hash
+from observations.store.drafting import Compared, content_hash
 from observations.store.intake import (
     MAX_READINGS,
     Considered,
@@ -34,6 +34,7 @@ from observations.store.intake import (
     add_items,
     add_unusable,
     hold_run,
+    open_again,
     take_turns,
 )
 from observations.store.keys import MAX_ATTEMPTS, KeyNotGiven, adopt_keys, copy_key, put_keys, withdraw_key
@@ -51,13 +52,17 @@ from observations.store.moving import (
 )
 from observations.store.scopes import (
     ScopeNameRefused,
+    find_scope,
     hold_scope,
     lock_episodes,
     lock_rows,
     lock_scope,
+    lock_scope_and_texts,
     lock_texts,
+    note_index,
     open_scope,
     release_scope,
+    same_texts,
 )
 from observations.store.vectors import EMBED, EPISODES, put_embeddings
 
@@ -66,6 +71,7 @@ __all__ = [
     "EPISODES",
     "MAX_ATTEMPTS",
     "MAX_READINGS",
+    "Compared",
     "Considered",
     "Derived",
     "Fate",
@@ -92,6 +98,7 @@ __all__ = [
     "edit_core",
     "erase",
     "erase_core",
+    "find_scope",
     "hold_residue",
     "hold_run",
     "hold_scope",
@@ -100,15 +107,19 @@ __all__ = [
     "lock_episodes",
     "lock_rows",
     "lock_scope",
+    "lock_scope_and_texts",
     "lock_texts",
     "move",
     "move_episodes",
+    "note_index",
+    "open_again",
     "open_scope",
     "put_embeddings",
     "put_keys",
     "release_scope",
     "replace",
     "restore",
+    "same_texts",
     "set_core",
     "set_validity",
     "take_turns",

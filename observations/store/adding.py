@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from observations.models import Episode, Evidence, Lineage, Observation, Scope
 from observations.normalise import clean
 from observations.records import Claim, EvidenceRef, Past, Status, Turn, WrittenBy
-
-if TYPE_CHECKING:
-    pass
-from observations.store.drafting import content_id, episode_row, evidence_row, observation_row, take_over
+from observations.store.drafting import (
+    Compared,
+    Draft,
+    EvidenceDraft,
+    content_id,
+    episode_row,
+    evidence_row,
+    observation_row,
+    take_over,
+)
+from observations.store.inserting import insert_evidence, insert_observations
 from observations.store.moving import copy_evidence, move
 from observations.store.scopes import lock_rows, lock_scope
 from observations.store.vectors import embed_later
@@ -46,36 +53,59 @@ def add_observations(
     written_by: WrittenBy,
     pasts: Sequence[Past] = (),
     reconciled: Sequence[bool] = (),
+    held: Sequence[bool] = (),
+    compared: Sequence[Compared] = (),
+    made: Set[str] = frozenset(),
+    locked_at: datetime | None = None,
 ) -> list[Written]:
     """Store claims, one fate per claim, in order. Idempotent by external id; a claim without one is known by its
     content.
 
     `pasts`, one per claim when given, is what an import knows of the rows: what is not active there is born
-    quarantined. `reconciled`, one per claim when given, says which were compared with what is stored. A constant number
-    of queries however many claims. Raises django.db.IntegrityError when another writer adds the same external id at
-    the same moment: run the transaction again, and the row is already there.
+    quarantined. `reconciled`, one per claim when given, says which were compared with what is stored. `held`, one
+    per claim when given, says which are born quarantined: nothing reads them until a person looks. `compared`, one per
+    claim when given, is what the claims are compared by. `made` are external ids that the caller made just now, which
+    no row can have. `locked_at` is what `lock_scope` returned to a caller who took the scope's lock in this
+    transaction. A constant number of queries however many claims. Raises django.db.IntegrityError when another writer
+    adds the same external id at the same moment: run the transaction again, and the row is already there.
     """
-    now = lock_scope(scope_id=scope.pk, cause=written_by)
-    drafts = [observation_row(scope, claim, written_by, now) for claim in claims]
+    now = locked_at or lock_scope(scope_id=scope.pk, cause=written_by)
+    known_keys: Sequence[Compared | None] = compared or [None] * len(claims)
+    drafts = [
+        observation_row(claim, written_by=written_by, now=now, compared=each)
+        for claim, each in zip(claims, known_keys, strict=True)
+    ]
     for draft, past in zip(drafts, pasts, strict=False):
         take_over(draft, past)
+    _stand(drafts, now, reconciled, held)
+    known = _known(Observation, scope, [row.external_id for row in drafts if row.external_id not in made])
+    fresh, fates = _sort(drafts, known)
+    added = {
+        draft.external_id: claim for draft, claim, fate in zip(drafts, claims, fates, strict=True) if fate is Fate.ADDED
+    }
+    ids = insert_observations(scope_id=scope.pk, rows=fresh, evidence=_evidence(scope.pk, added))
+    by_external = dict(zip((row.external_id for row in fresh), ids, strict=True))
+    if ids:
+        embed_later(scope, ids)
+    return _written(drafts, fates, known | {key: (pk, "") for key, pk in by_external.items()})
+
+
+def _evidence(scope_id: int, added: Mapping[str, Claim]) -> dict[str, list[EvidenceDraft]]:
+    """What claims rest on, by the external ids of their rows, each source once as it is stored. One query, or none."""
+    turns = _turns(scope_id, {ref.episode for claim in added.values() for ref in claim.evidence})
+    resting: dict[str, list[EvidenceDraft]] = {}
+    for name, claim in added.items():
+        rows = [evidence_row(ref, episode_id=turns.get(ref.episode)) for ref in claim.evidence]
+        resting[name] = list({row.source_uri: row for row in rows}.values())
+    return resting
+
+
+def _stand(drafts: Sequence[Draft], now: datetime, reconciled: Sequence[bool], held: Sequence[bool]) -> None:
+    """Say of drafts which were reconciled, and which are held back."""
     for draft, settled in zip(drafts, reconciled, strict=False):
         draft.reconciled_at = now if settled else None
-    known = _known(Observation, scope, [row.external_id for row in drafts])
-    fresh, fates = _sort(drafts, known)
-    Observation.objects.bulk_create(fresh)
-    by_external = {row.external_id: row.pk for row in fresh}
-    turns = _turns(scope.pk, {ref.episode for claim in claims for ref in claim.evidence})
-    rows = [
-        evidence_row(scope, by_external[draft.external_id], ref, episode_id=turns.get(ref.episode))
-        for draft, claim, fate in zip(drafts, claims, fates, strict=True)
-        if fate == Fate.ADDED
-        for ref in {ref.source_uri: ref for ref in claim.evidence}.values()
-    ]
-    Evidence.objects.bulk_create(rows)
-    if fresh:
-        embed_later(scope, [row.pk for row in fresh])
-    return _written(drafts, fates, known | {key: (pk, "") for key, pk in by_external.items()})
+    for draft, quarantined in zip(drafts, held, strict=False):
+        draft.status = Status.QUARANTINED if quarantined else draft.status
 
 
 def _turns(scope_id: int, named: Set[str]) -> dict[str, int]:
@@ -116,27 +146,29 @@ def add_evidence(*, scope_id: int, observation_id: int, refs: Sequence[EvidenceR
     return add_evidence_to(scope_id=scope_id, refs={observation_id: refs}).get(observation_id, 0)
 
 
-def add_evidence_to(*, scope_id: int, refs: Mapping[int, Sequence[EvidenceRef]]) -> dict[int, int]:
+def add_evidence_to(
+    *, scope_id: int, refs: Mapping[int, Sequence[EvidenceRef]], status: Status = Status.ACTIVE
+) -> dict[int, int]:
     """The same for many rows, by observation id; a constant number of queries however many, four at most.
 
-    Takes the scope's shared lock and the rows' own. Raises Observation.DoesNotExist for a row that is not current:
-    what left the reads gains no witnesses.
+    Takes the scope's shared lock and the rows' own. Raises Observation.DoesNotExist for a row that is not current, or
+    of another status than `status`: what left the reads gains no witnesses.
     """
     lock_scope(scope_id=scope_id, cause="evidence")
     locked = lock_rows(scope_id=scope_id, ids=refs)
-    if any(pk not in locked or locked[pk].status != Status.ACTIVE for pk in refs):
+    if any(pk not in locked or locked[pk].status != status for pk in refs):
         raise Observation.DoesNotExist
     there = Evidence.objects.filter(scope_id=scope_id, observation_id__in=list(refs))
     known = set(there.values_list("observation_id", "source_uri"))
     turns = _turns(scope_id, {ref.episode for each in refs.values() for ref in each})
-    fresh: dict[tuple[int, str], Evidence] = {}
+    fresh: dict[int, dict[str, EvidenceDraft]] = {}
     for pk, each in sorted(refs.items()):
         for ref in each:
-            row = evidence_row(Scope(pk=scope_id), pk, ref, episode_id=turns.get(ref.episode))
+            row = evidence_row(ref, episode_id=turns.get(ref.episode))
             if (pk, row.source_uri) not in known:
-                fresh.setdefault((pk, row.source_uri), row)
-    Evidence.objects.bulk_create(fresh.values())
-    return dict(Counter(pk for pk, _ in fresh))
+                fresh.setdefault(pk, {}).setdefault(row.source_uri, row)
+    insert_evidence(scope_id=scope_id, rows={pk: list(rows.values()) for pk, rows in fresh.items()})
+    return {pk: len(rows) for pk, rows in fresh.items()}
 
 
 def replace(
@@ -195,6 +227,9 @@ def _replaced_by(scope: Scope, old_id: int, written: Written) -> bool:
 def _known(
     model: type[Observation] | type[Episode], scope: Scope, external_ids: list[str]
 ) -> dict[str, tuple[int, str]]:
+    """Id and content of the rows that have one of these external ids. One query, or none."""
+    if not external_ids:
+        return {}
     rows = model._default_manager.filter(scope=scope, external_id__in=external_ids)
     return {external: (pk, digest) for external, pk, digest in rows.values_list("external_id", "pk", "content_hash")}
 
@@ -208,7 +243,7 @@ def _known_content(scope: Scope, drafts: Sequence[Episode]) -> dict[tuple[str, s
     return {(uri, digest): pk for uri, digest, pk in rows.values_list("source_uri", "content_hash", "pk")}
 
 
-Row = TypeVar("Row", Observation, Episode)
+Row = TypeVar("Row", Draft, Episode)
 
 
 def _sort(
@@ -237,7 +272,7 @@ def _sort(
 
 
 def _written(
-    drafts: Sequence[Observation | Episode], fates: Sequence[Fate], ids: Mapping[str, tuple[int, str]]
+    drafts: Sequence[Draft | Episode], fates: Sequence[Fate], ids: Mapping[str, tuple[int, str]]
 ) -> list[Written]:
     reason = "this id is already there with another text; a change is a new line with a new id"
     return [

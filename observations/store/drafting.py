@@ -3,11 +3,63 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
-from observations.models import Episode, Evidence, Observation, Scope
+from observations.models import Episode, Scope
 from observations.normalise import clean, key64, key_part, normalised
-from observations.records import Claim, EvidenceRef, Past, Status, Turn, WrittenBy
+from observations.records import Claim, EvidenceRef, MemoryKind, Past, StatedBy, Status, Turn, WrittenBy
+
+
+class Compared(NamedTuple):
+    """What a claim is compared by, where its writer has computed it: the store need not take the texts apart again."""
+
+    text_key: int  # Observation.text_key
+    key: tuple[str, str, str]  # subject, predicate and object, each through normalise.key_part
+
+
+@dataclass(slots=True)
+class Draft:
+    """An observation to be written, column by column; what is not here PostgreSQL fills in."""
+
+    external_id: str
+    text: str
+    content_hash: str
+    cleaned: bool
+    subject: str
+    predicate: str
+    object: str
+    text_key: int
+    subject_key: int
+    sp_key: int
+    spo_key: int
+    confidence: float
+    kind: MemoryKind
+    half_life_days: int | None
+    stated_by: StatedBy
+    written_by: WrittenBy
+    created_at: datetime
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    reconciled_at: datetime | None = None
+    derivation: str | None = None
+    derived_at: datetime | None = None
+    produced_by: str | None = None
+    chain: int = 0
+    uses_inherited: int = 0
+    status: Status = Status.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceDraft:
+    """A row of evidence to be written, column by column."""
+
+    episode_id: int | None
+    source_uri: str
+    root_source: str
+    quote: str | None
+    quote_start: int | None
 
 
 def content_hash(text: str) -> str:
@@ -15,24 +67,24 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def observation_row(scope: Scope, claim: Claim, written_by: WrittenBy, now: datetime) -> Observation:
-    """An unsaved observation, its text cleaned, its key normalised and hashed; `now` where the claim has no time."""
+def observation_row(claim: Claim, *, written_by: WrittenBy, now: datetime, compared: Compared | None = None) -> Draft:
+    """An observation to be written, its text cleaned, its key normalised and hashed; `now` where the claim has no
+    time.
+    """
     parts = [clean(part) for part in (claim.text, claim.subject, claim.predicate, claim.object)]
     text, subject, predicate, object_ = (part for part, _ in parts)
     parts += [clean(f"{ref.source_uri}{ref.root_source}{ref.quote}") for ref in claim.evidence]
-    cleaned = any(changed for _, changed in parts)
-    key = (key_part(subject), key_part(predicate), key_part(object_))
-    return Observation(
-        scope=scope,
+    key = compared.key if compared else (key_part(subject), key_part(predicate), key_part(object_))
+    return Draft(
         external_id=claim.external_id
         or content_id("obs", text, claim.created_at, *key, *(r.source_uri for r in claim.evidence)),
         text=text,
         content_hash=content_hash(text),
-        cleaned=cleaned,
+        cleaned=any(changed for _, changed in parts),
         subject=subject,
         predicate=predicate,
         object=object_,
-        text_key=key64(normalised(text)),
+        text_key=compared.text_key if compared else key64(normalised(text)),
         subject_key=key64(key[0]),
         sp_key=key64(*key[:2]),
         spo_key=key64(*key),
@@ -47,7 +99,7 @@ def observation_row(scope: Scope, claim: Claim, written_by: WrittenBy, now: date
     )
 
 
-def take_over(row: Observation, past: Past) -> None:
+def take_over(row: Draft, past: Past) -> None:
     """Put what an import knows of a row into its draft."""
     row.written_by, row.reconciled_at, row.cleaned = past.written_by, past.reconciled_at, row.cleaned or past.cleaned
     row.chain, row.uses_inherited = past.chain, past.uses_inherited
@@ -90,11 +142,9 @@ def content_id(prefix: str, text: str, at: datetime | None, *parts: str) -> str:
     return f"{prefix}:{hashlib.blake2b(blob, digest_size=16).hexdigest()}"
 
 
-def evidence_row(scope: Scope, observation_id: int, ref: EvidenceRef, *, episode_id: int | None = None) -> Evidence:
-    """An unsaved row of evidence, under its root source (C8); `episode_id` where the source is an episode."""
-    return Evidence(
-        scope=scope,
-        observation_id=observation_id,
+def evidence_row(ref: EvidenceRef, *, episode_id: int | None = None) -> EvidenceDraft:
+    """A row of evidence to be written, under its root source (C8); `episode_id` where the source is an episode."""
+    return EvidenceDraft(
         episode_id=episode_id,
         source_uri=clean(ref.source_uri)[0],
         root_source=clean(ref.root)[0],

@@ -72,6 +72,26 @@ def take_turns(*, run: IntakeRun, states: Mapping[int, Extraction.State]) -> Non
         raise TurnsMoved
 
 
+_OPEN_AGAIN: Final = f"""
+UPDATE observations_extraction x SET attempts = 0
+FROM observations_episode e, observations_intake i
+WHERE x.scope_id = %s AND x.state = 'unusable' AND x.attempts >= {MAX_READINGS}
+  AND e.scope_id = x.scope_id AND e.id = x.episode_id AND e.status = 'active'
+  AND i.scope_id = x.scope_id AND e.recorded_at >= i.since
+"""  # noqa: S608  the only figure put in is a constant of this module
+
+
+def open_again(*, scope_id: int) -> int:
+    """Have the turns wait again that were given up for want of a usable answer; how many. One query.
+
+    What was read stays read, and so does what is out of the reads or from before the scope was enabled.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_OPEN_AGAIN, [scope_id])
+        opened: int = cursor.rowcount
+        return opened
+
+
 @dataclass(frozen=True, slots=True)
 class Considered:
     """What became of one claim."""

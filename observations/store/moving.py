@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from observations.models import Embedding, Episode, Evidence, Scope, database_now
+from observations.models import Embedding, Episode, Scope, database_now
 from observations.records import Claim, EvidenceRef, Status, WrittenBy
-
-if TYPE_CHECKING:
-    pass
-from observations.store.drafting import evidence_row, observation_row
+from observations.store.drafting import EvidenceDraft, evidence_row, observation_row
+from observations.store.inserting import insert_evidence, insert_observations
 from observations.store.scopes import lock_scope
 from observations.store.vectors import embed_later
 
@@ -52,23 +49,22 @@ def write_derived(*, scope: Scope, derived: Derived) -> int:
     Four queries.
     """
     now = derived.at or database_now()
-    row = observation_row(scope, derived.claim, WrittenBy.CONSOLIDATION, now)
+    row = observation_row(derived.claim, written_by=WrittenBy.CONSOLIDATION, now=now)
     row.derivation, row.derived_at, row.produced_by = derived.derivation, now, derived.operation
     row.chain, row.uses_inherited = derived.chain, derived.uses_inherited
-    row.save(force_insert=True)
+    [pk] = insert_observations(scope_id=scope.pk, rows=[row], evidence={})
     if derived.of_episodes:
-        _cite_episodes(scope, row.pk, derived)
+        _cite_episodes(scope, pk, derived)
     else:
-        copy_evidence(scope_id=scope.pk, into=row.pk, sources=derived.sources)
+        copy_evidence(scope_id=scope.pk, into=pk, sources=derived.sources)
     if derived.same_text_as is None:
-        Evidence.objects.bulk_create(
-            [evidence_row(scope, row.pk, ref) for ref in derived.claim.evidence], ignore_conflicts=True
-        )
-        embed_later(scope, [row.pk])
-    elif not _copy_embedding(scope_id=scope.pk, into=row.pk, source=derived.same_text_as):
-        embed_later(scope, [row.pk])  # the source has none yet, and its own embedding will not reach this row
-    _descend(scope_id=scope.pk, derived_id=row.pk, derived=derived, at=now)
-    return row.pk
+        refs = [evidence_row(ref) for ref in derived.claim.evidence]
+        insert_evidence(scope_id=scope.pk, rows={pk: refs}, unless_there=True)
+        embed_later(scope, [pk])
+    elif not _copy_embedding(scope_id=scope.pk, into=pk, source=derived.same_text_as):
+        embed_later(scope, [pk])  # the source has none yet, and its own embedding will not reach this row
+    _descend(scope_id=scope.pk, derived_id=pk, derived=derived, at=now)
+    return pk
 
 
 def _descend(*, scope_id: int, derived_id: int, derived: Derived, at: datetime) -> None:
@@ -94,7 +90,7 @@ def _descend(*, scope_id: int, derived_id: int, derived: Derived, at: datetime) 
 
 def _cite_episodes(scope: Scope, derived_id: int, derived: Derived) -> None:
     """Episodes as evidence, with the words they gave; two turns of one source are one piece. Two queries."""
-    rows: dict[str, Evidence] = {}
+    rows: dict[str, EvidenceDraft] = {}
     for turn in Episode.objects.filter(scope=scope, pk__in=derived.sources).order_by("pk"):
         start, end = derived.quotes.get(turn.pk, (None, None))
         ref = EvidenceRef(
@@ -103,9 +99,9 @@ def _cite_episodes(scope: Scope, derived_id: int, derived: Derived) -> None:
             quote=(turn.text or "")[start:end] if start is not None else "",
             quote_start=start,
         )
-        row = evidence_row(scope, derived_id, ref, episode_id=turn.pk)
+        row = evidence_row(ref, episode_id=turn.pk)
         rows.setdefault(row.source_uri, row)
-    Evidence.objects.bulk_create(rows.values())
+    insert_evidence(scope_id=scope.pk, rows={derived_id: list(rows.values())})
 
 
 def move(*, scope_id: int, ids: Sequence[int], to: Status, successor: int | None = None) -> int:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Final
 
 from django.db import connection
 
 from observations.models import Episode, Observation, Scope
 from observations.normalise import key64
-
-if TYPE_CHECKING:
-    pass
-
 
 _LOCK_SPACE = 0x5061 << 40  # our corner of PostgreSQL's 64-bit advisory locks
 
@@ -26,13 +22,23 @@ class ScopeNameRefused(ValueError):
 
 def open_scope(*, name: str) -> Scope:
     """The scope of that name, made when it is new. Raises ScopeNameRefused. One or two queries."""
+    _check_name(name)
+    return Scope.objects.get_or_create(name=name)[0]
+
+
+def find_scope(*, name: str) -> Scope | None:
+    """The scope of that name, or None where it is not there yet. Raises ScopeNameRefused. One query."""
+    _check_name(name)
+    return next(iter(Scope.objects.raw("SELECT * FROM observations_scope WHERE name = %s", [name])), None)
+
+
+def _check_name(name: str) -> None:
     parts = name.split("/")
     bad = any(not part.strip() or part != part.strip() for part in (parts[0], parts[-1])) or not all(parts)
     if bad or len(name) > 200 or "*" in name or not name.isprintable():
         raise ScopeNameRefused(
             f"scope name {name[:60]!r} is refused: give a path such as 'team/project', without empty parts or '*'"
         )
-    return Scope.objects.get_or_create(name=name)[0]
 
 
 def lock_scope(*, scope_id: int, exclusive: bool = False, cause: str = "") -> datetime:
@@ -59,10 +65,43 @@ def lock_texts(*, scope_id: int, text_keys: Iterable[int]) -> None:
     Taken after the scope's lock and before any row's, so that looking whether a text is there and adding it is one
     step. One query, or none; waits.
     """
-    keys = sorted({key64("text", str(scope_id), str(key)) for key in text_keys})
+    keys = _keys_of_texts(scope_id, text_keys)
     if keys:
         with connection.cursor() as cursor:  # in the order of the list: two writers of the same texts never deadlock
             cursor.execute("SELECT pg_advisory_xact_lock(key) FROM unnest(%s::bigint[]) AS key", [keys])
+
+
+# The texts' locks are taken for rows that the scope's is part of: never before it.
+_BOTH: Final = """
+WITH scope AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(%s), set_config('palimpsest.cause', %s, true)),
+texts AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM scope, unnest(%s::bigint[]) AS key)
+SELECT (SELECT count(*) FROM scope), (SELECT count(*) FROM texts), clock_timestamp()
+"""
+
+
+def lock_scope_and_texts(*, scope_id: int, text_keys: Iterable[int], cause: str) -> datetime:
+    """What `lock_scope`, shared, and `lock_texts` do, in that order. One query; waits. Returns the database's clock."""
+    keys = _keys_of_texts(scope_id, text_keys)
+    with connection.cursor() as cursor:
+        cursor.execute(_BOTH, [_LOCK_SPACE + scope_id, cause[:120], keys])
+        row = cursor.fetchone()
+    assert row is not None
+    moment: datetime = row[2]
+    return moment
+
+
+def _keys_of_texts(scope_id: int, text_keys: Iterable[int]) -> list[int]:
+    return sorted({key64("text", str(scope_id), str(key)) for key in text_keys})
+
+
+def same_texts(*, scope_id: int, text_keys: Collection[int]) -> list[int]:
+    """The current rows of a scope that have one of these text keys: they may say the same. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM observations_observation WHERE scope_id = %s AND text_key = ANY (%s) AND status = 'active'",
+            [scope_id, list(text_keys)],
+        )
+        return [int(pk) for (pk,) in cursor.fetchall()]
 
 
 def hold_scope(*, scope: Scope, until: datetime | None, reason: str) -> None:
@@ -78,6 +117,11 @@ def release_scope(*, scope: Scope) -> bool:
     lock_scope(scope_id=scope.pk, exclusive=True, cause="release")
     held = Scope.objects.filter(pk=scope.pk, held_at__isnull=False)
     return bool(held.update(held_at=None, held_until=None, hold_reason=""))
+
+
+def note_index(*, scope: Scope, profile: str) -> None:
+    """Note for which profile an approximate index of the scope stands; empty for none. One query."""
+    Scope.objects.filter(pk=scope.pk).update(index_profile=profile)
 
 
 def lock_rows(*, scope_id: int, ids: Iterable[int]) -> dict[int, Observation]:

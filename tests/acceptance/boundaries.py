@@ -7,16 +7,17 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import psycopg
 from django.db import connection, connections
 
-from tests.conftest import superuser
+from tests.conftest import emptier
 
 Side = Literal["before", "after"]
 Hook = Callable[[str, Side], None]
@@ -41,12 +42,16 @@ def watched(hook: Hook) -> Iterator[None]:
         psycopg.Connection.wait = original  # type: ignore[method-assign]
 
 
+_SAVEPOINT: Final = re.compile(r'"s\d+_x\d+"')  # Django counts them up from process to process
+
+
 def _named(gen: Generator[Any, Any, Any]) -> str:
     """The first words of the statement an exchange carries, or what it is: a commit has no text of its own."""
     query = inspect.getgeneratorlocals(gen).get("query") if inspect.isgenerator(gen) else None
     if query is None:
         return str(getattr(gen, "__name__", gen)).strip("_").removesuffix("_gen").upper()
-    return " ".join(str(query).split())[:60]
+    words = " ".join(str(query).split())
+    return _SAVEPOINT.sub("s", words)[:60]
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,9 @@ def _backend_pid() -> int:
 
 def _wait_for_end_of(backend: int) -> None:
     """Until the dead child's backend is gone: it may still be rolling back."""
-    with superuser() as admin:
-        for _ in range(2000):
-            if admin.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (backend,)).fetchone() is None:
-                return
-            admin.execute("SELECT pg_sleep(0.005)")
+    admin = emptier()
+    for _ in range(2000):
+        if admin.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (backend,)).fetchone() is None:
+            return
+        admin.execute("SELECT pg_sleep(0.005)")
     raise AssertionError(f"backend {backend} outlived its client")

@@ -24,7 +24,7 @@ from observations.normalise import normalised
 from observations.records import Outcome as Ending
 from observations.records import StatedBy
 from tests.acceptance.acting import apply
-from tests.building import LONG_AGO, observe, propose, scope, tell
+from tests.building import LONG_AGO, first_confirms, observe, propose, scope, tell
 from tests.scripted import ScriptedCompleter
 
 FACT = "Ana takes the night train to Graz"
@@ -207,7 +207,8 @@ def items(made: Plan, kind: Kind | None = None) -> list[Operation]:
 
 
 def apply_all(made: Plan) -> list[Result]:
-    """Apply a plan as a person does who confirmed its width."""
+    """Apply a plan as people do, two of whom confirmed its width."""
+    first_confirms(made)
     return rollout.apply_plan(plan=made, by="ann", confirmed=True)
 
 
@@ -237,7 +238,13 @@ def applied(operation: Operation) -> Observation:
 
 # What planning may write: plans, operations, the model's answers, and the audit of both.
 PLANNING = {
-    *("consolidation_plan", "consolidation_planitem", "consolidation_operation", "consolidation_operationsource"),
+    *(
+        "consolidation_plan",
+        "consolidation_planning",
+        "consolidation_planitem",
+        "consolidation_operation",
+        "consolidation_operationsource",
+    ),
     "consolidation_draft",
 }
 AUDIT = {"observations_event", "observations_outbox"}

@@ -40,6 +40,7 @@ class World:
     seed: int = 7
     said: dict[int, tuple[str, str, str]] = field(default_factory=dict)
     written: int = 0
+    _leaves: dict[int, frozenset[int]] = field(default_factory=dict)
     _now: dict[tuple[str, str], str] = field(default_factory=dict)
     _draw: random.Random = field(default_factory=random.Random)
 
@@ -99,11 +100,12 @@ class World:
         return self.said[pk]
 
     def leaves(self, pk: int) -> frozenset[int]:
-        """The written rows under an observation."""
-        below = list(Observation.objects.get(pk=pk).lineage.values_list("source_observation_id", flat=True))
-        if not below:
-            return frozenset({pk})
-        return frozenset().union(*(self.leaves(source) for source in below if source is not None))
+        """The written rows under an observation: what it came from never changes."""
+        if pk not in self._leaves:
+            below = list(Observation.objects.get(pk=pk).lineage.values_list("source_observation_id", flat=True))
+            found = (self.leaves(source) for source in below if source is not None)
+            self._leaves[pk] = frozenset().union(*found) if below else frozenset({pk})
+        return self._leaves[pk]
 
 
 @dataclass(slots=True)

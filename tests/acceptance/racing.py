@@ -25,7 +25,7 @@ from observations.records import Claim, EvidenceRef, Turn, WrittenBy
 from tests.acceptance import world
 from tests.acceptance.actors import PAUSES
 from tests.acceptance.boundaries import Side, watched
-from tests.building import LONG_AGO, embed, propose, scope
+from tests.building import LONG_AGO, embed, propose, scope, seconded
 
 Action = Callable[[], object]
 LANES = 4  # schedules that run at once
@@ -166,7 +166,7 @@ def compaction(episodes: Sequence[Episode]) -> Operation:
 
 def approved(operation: Operation, decision: review.Decision | None = None) -> Operation:
     """The same, decided by a person."""
-    return review.approve(operation=operation, by="reviewer", decision=decision, reason="looked")
+    return seconded(review.approve(operation=operation, by="reviewer", decision=decision, reason="looked"))
 
 
 def alias(within: Scope, subject: str, name: str) -> Operation:

@@ -182,7 +182,10 @@ def test_a_plan_wider_than_the_blast_radius_needs_a_second_confirmation() -> Non
     with pytest.raises(rollout.TooWide, match="22 of 22 records of team-a/u1, over the limit of 20"):
         rollout.apply_plan(plan=plan, by="operator")
     assert Operation.objects.filter(status=State.APPLIED).count() == 0
-    results = rollout.apply_plan(plan=plan, by="operator", confirmed=True)
+    with pytest.raises(rollout.SecondWanted, match="until another person confirms the same"):
+        rollout.apply_plan(plan=plan, by="operator", confirmed=True)
+    assert Operation.objects.filter(status=State.APPLIED).count() == 0
+    results = rollout.apply_plan(plan=plan, by="another", confirmed=True)
     assert {result.outcome for result in results} == {Outcome.APPLIED}
 
 

@@ -18,7 +18,7 @@ from tests.acceptance import engine
 from tests.acceptance.acting import correct
 from tests.acceptance.engine import items, plan, promoting, weeks
 from tests.acceptance.test_broken_engine import decide, latest, open_items
-from tests.building import observe, scope
+from tests.building import observe, scope, seconded
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -170,6 +170,7 @@ def test_what_a_prompt_was_given_since_it_was_planned_stays(within: Scope, kind:
     plan(within)
     if kind == Kind.PRUNE:
         review.approve(operation=latest(kind), by="ann", reason="nobody needs it")
+        seconded(latest(kind))
     engine.use(row)
     result = runner.apply(operation=latest(kind), by="ann")
     assert (result.outcome, "used" in result.sentence) == (Outcome.STALE, True)

@@ -25,7 +25,7 @@ from observations.records import StatedBy, Status
 from tests.acceptance import engine
 from tests.acceptance.acting import undo
 from tests.acceptance.engine import offline as offline
-from tests.building import observe, scope, tell
+from tests.building import observe, scope, seconded, tell
 from tests.consolidating import run
 from tests.desk import client_of, item_url, person
 from tests.scripted import ScriptedCompleter
@@ -254,6 +254,7 @@ def test_a_person_may_approve_what_it_loses_and_the_episodes_stay_linked(within:
     told = ten(within)
     [item] = engine.items(engine.plan(within, completer=engine.compacting(retold(without=ROLLBACK))), Kind.COMPACT)
     review.approve(operation=item, by="ines", reason="the build does not matter any more")
+    seconded(item)
     linked_and_readable(told, engine.applied(item))
 
 
@@ -322,6 +323,7 @@ def test_an_episode_that_left_the_reads_makes_what_rests_on_it_stale_and_the_oth
     made = engine.plan(within, completer=model)
     for item in engine.items(made):
         review.approve(operation=item, by="ines", reason="read")
+        seconded(item)
     with transaction.atomic():
         store.move_episodes(scope_id=within.pk, ids=[told[1].pk], to=Status.ARCHIVED)
     results = {result.kind: result for result in engine.apply_all(made)}

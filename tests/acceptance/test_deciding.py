@@ -14,7 +14,7 @@ from observations.models import Event, Observation, Outbox, database_now
 from observations.records import StatedBy, Status
 from tests.acceptance.acting import apply, correct, fresh, let_the_grace_pass, plan_of, three, undo
 from tests.acceptance.actors import together
-from tests.building import LONG_AGO, observe, propose, scope
+from tests.building import LONG_AGO, observe, propose, scope, seconded
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,6 +89,7 @@ def test_a_prune_leaves_the_reads_at_once_is_undone_within_grace_and_erased_afte
     rows = three(scope())
     operation = propose(Kind.PRUNE, rows, approval=Approval.NEEDS_HUMAN)
     review.approve(operation=operation, by="reviewer", reason="over a year old")
+    seconded(operation)
     apply(operation)
     assert Observation.objects.active().count() == 0
     due = Outbox.objects.get(task="erase_pruned")
@@ -108,6 +109,7 @@ def test_an_undone_prune_is_never_erased() -> None:
     rows = three(scope())
     operation = propose(Kind.PRUNE, rows, approval=Approval.NEEDS_HUMAN)
     review.approve(operation=operation, by="reviewer", reason="over a year old")
+    seconded(operation)
     apply(operation)
     undo(operation)
     assert Outbox.objects.get(task="erase_pruned").done_at is not None

@@ -15,7 +15,7 @@ from consolidation.models import Plan, Policy
 from observations.embedding import HASHING
 from observations.models import Scope
 from tests.acceptance import growing
-from tests.building import scope
+from tests.building import first_confirms, scope
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -52,6 +52,7 @@ def _consolidate(within: Scope, reviewer: growing.Reviewer) -> int:
     decisions = 0
     for _ in range(ROUNDS):
         made = _plan(within)
+        first_confirms(made)
         rollout.apply_plan(plan=made, by="test", confirmed=True)
         decided = reviewer.decide_all()
         decisions += decided

@@ -24,7 +24,7 @@ from tests.acceptance import engine, growing, world
 from tests.acceptance.acting import apply, derived_of, fresh, let_the_grace_pass, undo
 from tests.acceptance.engine import offline as offline
 from tests.acceptance.repeating import OTHER, TEXT, ids, merged, named, nesting, say, sessions
-from tests.building import propose, scope
+from tests.building import propose, scope, seconded
 from tests.conftest import empty_the_store, superuser
 from tests.jsonl import derived as derived_line
 from tests.jsonl import exported, imported
@@ -53,6 +53,7 @@ def test_the_row_in_between_is_pruned_once_what_replaced_it_was_used_since(withi
     [prune] = engine.items(engine.plan(within), Kind.PRUNE)
     assert set(prune.sources.values_list("observation_id", flat=True)) == {between.pk, said[-1].pk}
     review.approve(operation=prune, by="ines", reason="used up")
+    seconded(prune)
     assert apply(prune).outcome is Outcome.APPLIED
     let_the_grace_pass(prune)
     assert runner.erase_pruned(scope_id=within.pk, operation_id=prune.pk) == 2
@@ -72,6 +73,7 @@ def test_what_was_said_is_pruned_as_before_and_stays_named_by_every_later_versio
     [prune] = engine.items(engine.plan(within), Kind.PRUNE)
     assert set(prune.sources.values_list("observation_id", flat=True)) == ids(said)
     review.approve(operation=prune, by="ines", reason="used up")
+    seconded(prune)
     apply(prune)
     let_the_grace_pass(prune)
     runner.erase_pruned(scope_id=within.pk, operation_id=prune.pk)

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from consolidation import planner, probes, probing, review, rollout
-from consolidation.models import Operation, Plan, ProbeRun, Suite
+from consolidation import planner, probes, probing, projecting, review, rollout
+from consolidation.models import Operation, Plan, ProbeRun, Projection, Suite
 from consolidation.operations import Approval, Kind, State
 from consolidation.probes import Figures
 from observations import ingest
 from observations.embedding import HASHING
 from observations.models import Observation, Scope
 from tests.acceptance import engine
-from tests.building import propose, scope
+from tests.building import first_confirms, propose, scope
 from tests.jsonl import real
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,15 +64,19 @@ def planted(most: int = 1_000) -> tuple[Scope, list[str]]:
     return within, [*questions, *units]
 
 
-def consolidated(within: Scope) -> tuple[Plan, rollout.Applied]:
-    """A plan, in which a reviewer who knows the labels approves what is of one unit, and its application."""
+def consolidated(within: Scope) -> tuple[Plan, Projection, rollout.Applied]:
+    """A plan, in which a reviewer who knows the labels approves what is of one unit, its projection, and its
+    application.
+    """
     made = planner.plan(scopes=[within], pattern=within.name, by="ann", trigger="command", profile=HASHING)
     units = Suite.objects.get().units
     for operation in Operation.objects.filter(plan_items__plan=made, kind=Kind.MERGE):
         held = {units.get(str(source.observation_id)) for source in operation.sources.all()}
         if operation.approval == Approval.NEEDS_HUMAN and len(held) == 1 and None not in held:
             review.approve(operation=operation, by="maya")
-    return made, rollout.apply_measured(plan=made, by="ann", confirmed=True)
+    [projected] = projecting.project(plan=made, by="ann", scopes=[within])
+    first_confirms(made)
+    return made, projected, rollout.apply_measured(plan=made, by="ann", confirmed=True)
 
 
 def figures_of(applied: rollout.Applied) -> tuple[Figures, Figures]:
@@ -85,12 +89,14 @@ def figures_of(applied: rollout.Applied) -> tuple[Figures, Figures]:
 def test_consolidating_dialogue_with_planted_duplicates_loses_no_probe_and_makes_room(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """R26, R112, R113, R114, R115: recall@5 does not drop by one probe, distinct@5 rises, the store gets smaller."""
+    """R26, R112, R113, R114, R115: recall@5 does not drop by one probe, distinct@5 rises, the store gets smaller; and
+    all three were said before it was applied.
+    """
     within, lines = planted()
-    _, resolved = probing.import_suite(scope=within, name="dialogue", lines=lines, by="ann")
+    _, resolved = probing.import_suite(scope=within, name="dialogue", sheet=probes.read(lines), by="ann")
     assert sum(not probe.negative for probe in resolved.probes) > 100
     size = Observation.objects.active().in_scope(within).count()
-    made, applied = consolidated(within)
+    made, projected, applied = consolidated(within)
     before, after = figures_of(applied)
     with capsys.disabled():
         print(
@@ -98,6 +104,12 @@ def test_consolidating_dialogue_with_planted_duplicates_loses_no_probe_and_makes
             *probes.impact_lines(applied.impact),
             sep="\n",
         )
+    assert (projected.fell, projected.lost, projected.records_after) == (False, [], after.records)
+    assert {name: projected.after["measures"][name] for name in ("recall", "distinct", "missed")} == {
+        "recall": after.recall,
+        "distinct": after.distinct,
+        "missed": list(after.missed),
+    }
     assert applied.impact.fell == ()
     assert {*after.missed} <= {*before.missed}
     assert after.recall >= before.recall
@@ -114,7 +126,7 @@ def test_consolidating_dialogue_with_planted_duplicates_loses_no_probe_and_makes
 def test_a_merge_that_loses_a_claim_is_seen_by_the_probe_that_asks_for_it() -> None:
     """R112, R118: the naive control. A record that answers a question leaves the reads, and the number says so."""
     within, lines = planted(PART)
-    suite, _ = probing.import_suite(scope=within, name="dialogue", lines=lines[:20], by="ann")
+    suite, _ = probing.import_suite(scope=within, name="dialogue", sheet=probes.read(lines[:20]), by="ann")
     before = probing.run_suite(suite=suite, by="ann").figures
     asked = suite.probes.filter(negative=False).exclude(number__in=before.missed)
     answered = asked.order_by("number")[:3]

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from celery import current_app
 from django.db import connection
@@ -76,12 +77,26 @@ def quiet_broker() -> str:
 
 
 @pytest.fixture(scope="module")
-def running(
+def one_worker(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, broker: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Worker]:
     """One worker for the tests that do not end it; starting one takes seconds."""
     with django_db_blocker.unblock(), worker(broker=broker, folder=tmp_path_factory.mktemp("worker")) as started:
         yield started
+
+
+@pytest.fixture
+def running(transactional_db: None, one_worker: Worker, broker: str) -> Iterator[Worker]:
+    """That worker, at rest before and after each test: a wake-up of one test must not take the work of the next."""
+    at_rest(one_worker, broker)
+    yield one_worker
+    at_rest(one_worker, broker)
+
+
+def at_rest(running: Worker, broker: str) -> None:
+    """Wait until a wake-up sent now is done with: the worker has one child, which takes them in their order."""
+    done = wake_at(broker)
+    until(lambda: done in running.said, but=lambda: running.said)
 
 
 def test_a_broker_that_is_down_delays_no_write_and_loses_none(quiet_broker: str, tmp_path: Path) -> None:
@@ -128,7 +143,7 @@ def test_a_broker_killed_and_emptied_under_a_worker_loses_nothing(tmp_path: Path
             place.unlink()
             with own_valkey(place):
                 wake_at(address)  # what beat sends every thirty seconds
-                until(lambda: Embedding.objects.count() == 6, seconds=40, but=lambda: running.said)
+                until(lambda: Embedding.objects.count() == 6, but=lambda: running.said)
     assert not Outbox.objects.filter(done_at=None).exists()
 
 
@@ -157,12 +172,25 @@ def lapse() -> None:
     Outbox.objects.filter(done_at=None).update(due_at=database_now())
 
 
+@contextlib.contextmanager
+def storing_no_plan() -> Iterator[psycopg.Connection]:
+    """Until this connection rolls back, or the block ends, whoever stores a plan stands in the middle of it.
+
+    Locked before a worker starts, whose first sweep would be quicker.
+    """
+    with superuser() as admin:
+        admin.autocommit = False
+        admin.execute("LOCK TABLE consolidation_planitem IN ACCESS EXCLUSIVE MODE")
+        yield admin
+        admin.rollback()
+
+
 def waits_for_a_lock() -> bool:
-    """Whether a process of the application stands in the middle of its transaction."""
+    """Whether a process of the application stands in the middle of the transaction that stores a plan."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            " AND pid <> pg_backend_pid()"
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'consolidation_planitem'::regclass"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
         )
         row = cursor.fetchone()
     return bool(row and row[0])
@@ -182,15 +210,12 @@ def test_a_workers_child_killed_in_the_middle_loses_nothing_and_does_nothing_twi
     signal it ended.
     """
     row = plan_later(duplicates().scope_id)
-    with superuser() as admin:
-        admin.autocommit = False
-        admin.execute("LOCK TABLE consolidation_planitem IN ACCESS EXCLUSIVE MODE")
+    with storing_no_plan():
         wake_at(broker)
         until(waits_for_a_lock, but=lambda: running.said)
         child = running.child()
         os.kill(child, signal.SIGKILL)
         until(lambda: f"pid:{child} exited with 'signal 9 (SIGKILL)'" in running.said, but=lambda: running.said)
-        admin.rollback()
     row.refresh_from_db()
     assert (row.attempts, row.done_at, Plan.objects.count()) == (1, None, 0)
 
@@ -198,7 +223,7 @@ def test_a_workers_child_killed_in_the_middle_loses_nothing_and_does_nothing_twi
     wake_at(broker)
     until(lambda: Outbox.objects.filter(pk=row.pk, done_at__isnull=False), but=lambda: running.said)
     wake_at(broker)
-    wake_at(broker)
+    at_rest(running, broker)
     row.refresh_from_db()
     assert row.attempts == 2
     assert whole_plans() == 1
@@ -210,13 +235,10 @@ def test_a_killed_worker_leaves_its_work_to_the_next_one(quiet_broker: str, tmp_
     start.
     """
     row = plan_later(duplicates().scope_id)
-    with worker(broker=quiet_broker, folder=tmp_path) as running, superuser() as admin:
-        admin.autocommit = False
-        admin.execute("LOCK TABLE consolidation_planitem IN ACCESS EXCLUSIVE MODE")
+    with storing_no_plan(), worker(broker=quiet_broker, folder=tmp_path) as running:
         wake_at(quiet_broker)
         until(waits_for_a_lock, but=lambda: running.said)
         assert running.kill() == -signal.SIGKILL
-        admin.rollback()
     lapse()
     with worker(broker=quiet_broker, folder=tmp_path) as second:
         until(lambda: Outbox.objects.filter(pk=row.pk, done_at__isnull=False), but=lambda: second.said)
@@ -241,15 +263,12 @@ def test_a_message_sent_five_times_makes_one_plan(broker: str, running: Worker) 
 def test_a_stopped_worker_ends_its_task_first(quiet_broker: str, tmp_path: Path) -> None:
     """An ordered stop in the middle of a task: the plan is whole, and nothing is left to be delivered again."""
     row = plan_later(duplicates().scope_id)
-    with worker(broker=quiet_broker, folder=tmp_path) as running:
-        with superuser() as admin:
-            admin.autocommit = False
-            admin.execute("LOCK TABLE consolidation_planitem IN ACCESS EXCLUSIVE MODE")
-            wake_at(quiet_broker)
-            until(waits_for_a_lock, but=lambda: running.said)
-            running.process.terminate()
-            admin.rollback()
-        assert running.process.wait(20) == 0
+    with storing_no_plan() as admin, worker(broker=quiet_broker, folder=tmp_path) as running:
+        wake_at(quiet_broker)
+        until(waits_for_a_lock, but=lambda: running.said)
+        running.process.terminate()
+        admin.rollback()
+        assert running.process.wait(60) == 0
     row.refresh_from_db()
     assert row.done_at is not None
     assert whole_plans() == 1

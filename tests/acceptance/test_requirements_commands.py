@@ -170,6 +170,7 @@ def test_undo_works_while_sources_are_archived_and_is_refused_when_they_are_prun
     run("")
     prune = newest(Kind.PRUNE)
     assert run(f"approve {prune.op_id} --reason 'used up'").status == 0
+    assert run(f"agree {prune.op_id} --by another").status == 0
     assert run(f"apply {prune.op_id}").status == 0
     waiting = run(f"undo {merge.op_id}")
     assert (waiting.status, f"undo {prune.op_id} first" in waiting.out) == (1, True)

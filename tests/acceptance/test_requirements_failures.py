@@ -33,7 +33,7 @@ from tests import probing
 from tests.acceptance import engine, world
 from tests.acceptance.boundaries import run_in_child
 from tests.acceptance.engine import offline as offline
-from tests.building import observe, propose, scope, tell
+from tests.building import first_confirms, observe, propose, scope, seconded, tell
 from tests.conftest import superuser
 from tests.consolidating import run
 from tests.scripted import ScriptedCompleter
@@ -157,7 +157,7 @@ def test_without_the_cap_forty_episodes_would_leave_the_reads_for_one_line(
     """The control of R89: with the runner's refusal taken out the same operation is applied."""
     told = [tell(f"Ana drew figure {number}.", within=within, session="s") for number in range(40)]
     forced = propose(Kind.COMPACT, told, text="Ana drew forty figures.")
-    monkeypatch.setattr("consolidation.runner.execution._refusal_to_apply", lambda _work: None)
+    monkeypatch.setattr("consolidation.runner.execution.refusal_to_apply", lambda _work, **_: None)
     assert engine.applied(forced).text == "Ana drew forty figures."
     assert not Episode.objects.filter(status=Status.ACTIVE).exists()
 
@@ -228,7 +228,7 @@ def test_two_plans_that_hold_one_merge_make_one_row_of_it(within: Scope) -> None
     assert Observation.objects.filter(derivation=Kind.MERGE).count() == 1
 
 
-@pytest.mark.parametrize("blind", [["_refusal_to_apply"], ["_refusal_to_apply", "_moved_since_review"]])
+@pytest.mark.parametrize("blind", [["refusal_to_apply"], ["refusal_to_apply", "moved_since_review"]])
 def test_an_applier_that_forgets_to_look_is_stopped_by_the_database(
     within: Scope, monkeypatch: pytest.MonkeyPatch, blind: list[str]
 ) -> None:
@@ -240,7 +240,7 @@ def test_an_applier_that_forgets_to_look_is_stopped_by_the_database(
     engine.applied(operation)
     before = engine.everything()
     for name in blind:
-        monkeypatch.setattr(f"consolidation.runner.execution.{name}", lambda _work: None)
+        monkeypatch.setattr(f"consolidation.runner.execution.{name}", lambda _work, **_: None)
     assert runner.apply(operation=Operation.objects.get(pk=operation.pk), by="ann").outcome == Outcome.FAILED
     assert engine.everything() == before
 
@@ -368,6 +368,7 @@ def test_killed_after_40_of_100_operations_40_are_done_and_60_untouched(within: 
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(merge, "combine", combine_or_die)
+            first_confirms(made)
             rollout.apply_plan(plan=made, by="ann", confirmed=True)
 
     assert run_in_child(die_at_41).code == -signal.SIGKILL
@@ -447,6 +448,7 @@ def test_every_kind_that_is_planned_can_be_applied_and_every_skip_has_its_reason
             keep = item.keeper_id or item.sources.order_by("position")[0].row_id
             chosen = review.Decision(keep=keep) if item.kind == Kind.SUPERSEDE else review.Decision()
             review.approve(operation=item, by="ines", decision=chosen, reason="read it")
+            seconded(item)
     results = engine.apply_all(made)
     assert set(engine.counted(results)) == {"applied"}
     assert {result.kind for result in results} == {"merge", "promote", "compact", "supersede", "archive", "prune"}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -62,7 +63,10 @@ def test_two_who_remember_the_same_at_once_make_one_row_and_both_get_its_id() ->
 
 
 def test_the_control_without_its_lock_the_same_is_stored_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "lock_texts", lambda **_: None)
+    def only_the_scope(*, scope_id: int, text_keys: object, cause: str) -> datetime:
+        return store.lock_scope(scope_id=scope_id, cause=cause)
+
+    monkeypatch.setattr(store, "lock_scope_and_texts", only_the_scope)
     assert any(len(remembered_at_once(seed)[1]) == 2 for seed in range(1000, 1000 + ROUNDS))
 
 

@@ -14,7 +14,7 @@ from consolidation.operations import Approval, Json, Kind
 from observations import store
 from observations.models import Episode, Observation
 from observations.records import Turn
-from tests.building import LONG_AGO, observe, propose, scope
+from tests.building import LONG_AGO, observe, propose, scope, seconded
 from tests.conftest import empty_the_store
 
 KEY = ("relay", "sits in", "rack 4")
@@ -168,6 +168,7 @@ def prune() -> int:
     """Two rows that a retention policy names, approved."""
     operation = propose(Kind.PRUNE, rows(2), approval=Approval.NEEDS_HUMAN)
     review.approve(operation=operation, by="reviewer", reason="over a year old")
+    seconded(operation)
     return operation.pk
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,6 +60,12 @@ class Watch:
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         return page
 
+    def refused(self, page: Page) -> None:
+        """A refusal that a test asked for: the answer 409 and the browser's own line about it are no complaint."""
+        page.wait_for_load_state("networkidle")
+        assert any(complaint.startswith("409") for complaint in self.complaints), self.complaints
+        self.complaints = [complaint for complaint in self.complaints if "409" not in complaint]
+
     def _failed(self, request: Request) -> None:
         """A request that failed; one that the page itself left behind when it was closed or went on is none."""
         if request.failure != "net::ERR_ABORTED":
@@ -74,14 +81,21 @@ class Watch:
 
 
 def shoot(page: Page, name: str) -> None:
-    """The page as it is now, in light and dark, on a desktop and a phone, and that nothing runs over its side."""
-    ARTIFACTS.mkdir(exist_ok=True)
+    """That nothing of the page as it is now runs over its side, on a desktop and on a phone. Where PALIMPSEST_SHOTS is
+    set, pictures of it in light and dark go to test-artifacts: drawing them takes longer than all that is tested.
+    """
     for size, (width, height) in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            page.screenshot(path=ARTIFACTS / f"{name}-{size}-{scheme}.png", full_page=True)
+        if os.environ.get("PALIMPSEST_SHOTS"):
+            _draw(page, f"{name}-{size}")
         over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert over <= 1, f"{name} is {over} px too wide on a {size}"
-    page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": SIZES["desktop"][0], "height": SIZES["desktop"][1]})
+
+
+def _draw(page: Page, name: str) -> None:
+    ARTIFACTS.mkdir(exist_ok=True)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.screenshot(path=ARTIFACTS / f"{name}-{scheme}.png", full_page=True)
+    page.emulate_media(color_scheme="light")

@@ -1,4 +1,4 @@
-"""One browser for the browser tests, the demo's memory to walk through, and people who can sign in."""
+"""A browser for each file of browser tests, the demo's memory to walk through, and people who can sign in."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from django.db import connections
 from django.test import override_settings
 from playwright.sync_api import Browser, expect
 
@@ -13,15 +14,18 @@ from observations.retrieval import current_embedder
 from tests.e2e.browser import NoBrowser, Watch, browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """A real browser. Playwright's loop runs in this thread, and Django has to be told that this is fine."""
+    """A real browser. Playwright's loop runs in this thread, and Django has to be told that this is fine. It ends with
+    the file: as long as it runs no other test of the process can run a loop of its own.
+    """
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     expect.set_options(timeout=15_000)  # two cores, and other tests beside this one
     try:
         with browser() as running:
             yield running
+            connections.close_all()  # while a loop runs, Django connects anew: nobody else would notice that one break
     except NoBrowser as missing:
         pytest.skip(str(missing))
     finally:

@@ -21,7 +21,8 @@ from observations.calls import CALLS
 from observations.models import Observation
 from tests.brokers import ROOT, environment, own_broker, until
 from tests.building import observe, scope
-from tests.programs import ADDRESSES, PREFIX, address, program
+from tests.intaking import gave_way
+from tests.programs import ADDRESSES, PREFIX, address, answered, program
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -92,6 +93,9 @@ def every_call_is_carried_out(curl: Curl) -> None:
     for name in ADDRESSES:
         within = scope(f"team/{name}")
         row = observe("Ana drinks oat milk", within=within)
+        if name == "take_back":
+            gave_way(row)
+        answered(row)
         ingest.create_core(scope=within, label="human", value="", by="ana@command")
         ingest.rethink_core(scope=within, label="human", value="Ana", by="ana@command")
         method, path, body = address(name, scope=within.name, row=row.pk)

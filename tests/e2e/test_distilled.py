@@ -16,7 +16,7 @@ from observations.records import Status
 from tests.desk import PASSWORD, item_url, person
 from tests.e2e.browser import Watch, shoot
 from tests.e2e.test_newcomer import sign_in
-from tests.engine import Engine, call, engine, unusable
+from tests.engine import Engine, approve_and_apply, call, engine, unusable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -95,7 +95,7 @@ def test_a_predicate_with_several_values_is_learnt(olga: Page, mine: Engine) -> 
     shoot(olga, "learnt")
 
 
-def test_two_subjects_are_made_one_from_a_records_page(olga: Page, mine: Engine) -> None:
+def test_two_subjects_are_made_one_from_a_records_page(olga: Page, mine: Engine, watch: Watch) -> None:
     """From an observation to the question, its decision, and the list of aliases."""
     olga.goto(item_url(mine.alias))
     shoot(olga, "alias")
@@ -111,7 +111,9 @@ def test_two_subjects_are_made_one_from_a_records_page(olga: Page, mine: Engine)
     expect(olga.get_by_role("status").get_by_text("The question is put")).to_be_visible()
     olga.get_by_label("Reason").fill("the same person")
     olga.get_by_role("button", name="Approve and apply").click()
-    expect(olga.get_by_role("status").get_by_text("applied")).to_be_visible()
+    expect(olga.get_by_role("alert").get_by_text("who proposes never approves")).to_be_visible()
+    watch.refused(olga)
+    approve_and_apply(Operation.objects.get(requested_by="olga", claim_subject="ann"), reason="the same person")
     assert Alias.objects.get().subject == "ann"
     olga.goto("/admin/consolidation/alias/")
     expect(olga.get_by_text("anastasia brandt")).to_be_visible()

@@ -17,7 +17,8 @@ from observations.mcp.wording import INSTRUCTIONS
 from observations.models import Observation, Outbox
 from tests.agents import Agent, agent_over_http, agent_over_stdio, arguments, http_server, text_of
 from tests.building import observe, scope
-from tests.programs import program
+from tests.intaking import gave_way
+from tests.programs import answered, program
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,6 +41,9 @@ def every_tool_is_carried_out(agent: Agent) -> None:
     for name in CALLS:
         within = scope(f"team/{name}")
         row = observe("Ana drinks oat milk", within=within)
+        if name == "take_back":
+            gave_way(row)
+        answered(row)
         ingest.create_core(scope=within, label="human", value="", by="ana@command")
         ingest.rethink_core(scope=within, label="human", value="Ana", by="ana@command")
         answer = agent.told(name, **arguments(name, scope=within.name, row=row.pk))
@@ -75,7 +79,8 @@ def hostile_text_comes_back_as_it_was_and_as_data(agent: Agent) -> None:
 
 
 def an_unknown_scope_is_empty_and_writing_makes_it(agent: Agent) -> None:
-    assert agent.told("search", scope="team/new", query="tea") == {"hits": [], "complete": True}
+    nothing = {"hits": [], "complete": True, "answer": ""}
+    assert agent.told("search", scope="team/new", query="tea") == nothing
     assert agent.told("prompt", scope="team/new")["text"] == ""
     assert agent.told("observe", scope="team/new", turns=[{"text": "I drink tea"}])["extraction"] == "off"
     assert agent.told("remember", scope="team/new", text="Ana drinks tea")["action"] == "added"

@@ -128,9 +128,9 @@ def test_a_record_whose_key_a_model_gave_offers_its_subject(within: Scope, ana: 
     assert ana.post(reverse(NEW), {"observation": given.pk, "name": "Ana B"}).status_code in (302, 409)
 
 
-def test_the_list_tells_active_from_removed(within: Scope, olga: Client) -> None:
+def test_the_list_tells_active_from_removed(within: Scope, ana: Client, olga: Client) -> None:
     """Undone, an alias stays on the list with its end; both filters find it."""
-    olga.post(reverse(NEW), {"observation": row("Ana B").pk, "name": "Anastasia Brandt"})
+    ana.post(reverse(NEW), {"observation": row("Ana B").pk, "name": "Anastasia Brandt"})
     operation = Operation.objects.get(kind=Kind.ALIAS)
     decide(olga, operation, "approve_apply", reason="same person")
     settle()

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from consolidation import calibrating
-from consolidation.admin.calibrations import HEIGHT, WIDTH, picture
+from consolidation.admin.rules.calibrations import HEIGHT, WIDTH, picture
 from consolidation.calibration import NEVER, Measured, measure
 from consolidation.models import Calibration
 from observations.embedding import HASHING, Profile, embedder

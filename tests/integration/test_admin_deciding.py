@@ -12,8 +12,9 @@ from django.test import Client
 from django.urls import reverse
 
 from consolidation import review, runner
-from consolidation.models import Operation, OperationSource, PlanItem, Policy, Verdict
+from consolidation.models import BulkItem, Operation, OperationSource, PlanItem, Policy, Verdict
 from consolidation.operations import Approval, Kind, State
+from consolidation.review import bulk
 from consolidation.runner import Outcome
 from observations import store
 from observations.models import Event, Observation
@@ -361,10 +362,10 @@ def selection(client: Client, picks: Sequence[int] | None, verb: str, reason: st
 
 
 def test_a_selection_is_decided_item_by_item(mine: World, ana: Client) -> None:
-    """Each gets its answer; a supersede needs a choice of its own and stays."""
-    context = selection(ana, [mine.merge.pk, mine.supersede.pk], "approve", "fine")
+    """Each gets its answer; a prune of one record holds no two claims and stays."""
+    context = selection(ana, [mine.merge.pk, mine.prune.pk], "distinct", "fine")
     assert [answer.pk for answer in context["done"]] == [mine.merge.pk]  # type: ignore[index]
-    assert "Choose one" in context["refused"][0].sentence  # type: ignore[index]
+    assert "no two claims" in context["refused"][0].sentence  # type: ignore[index]
 
 
 def test_a_selection_never_reaches_what_the_page_did_not_show(mine: World, ana: Client) -> None:
@@ -375,10 +376,10 @@ def test_a_selection_never_reaches_what_the_page_did_not_show(mine: World, ana: 
         [observe(text, within=mine.scope) for text in ("Green", "green!")],
         approval=Approval.NEEDS_HUMAN,
     )
-    data = {"shown": page.context["token"], "verb": "approve", "all": "1", "pick": [str(late.pk)], "reason": "fine"}
+    data = {"shown": page.context["token"], "verb": "reject", "all": "1", "pick": [str(late.pk)], "reason": "no"}
     ana.post(reverse("admin:consolidation_operation_decide"), data)
     assert status_of(late) == State.NEEDS_HUMAN
-    assert status_of(mine.merge) == State.APPROVED
+    assert status_of(mine.merge) == State.REJECTED
 
 
 def test_a_selection_refuses_each_item_that_changed_since(mine: World, ana: Client) -> None:
@@ -405,12 +406,18 @@ def test_a_page_of_somebody_else_decides_nothing(mine: World, ana: Client, ben: 
 
 @pytest.mark.slow
 def test_fifteen_hundred_items_are_decided_at_once(ana: Client, mine: World) -> None:
-    """H2: one page shows them, one form decides them, picked one by one or all, without a 400."""
+    """H2: one page shows them, one form chooses them one by one, without a 400; once confirmed, a worker does it."""
     propose_many(mine, 1_500)
     page = ana.get(reverse(QUEUE) + "?size=1500&kind=merge&state=needs_human")
     picks = [str(row.pk) for row in page.context["rows"] if row.decidable]
     assert len(picks) == 1_500
-    data = {"shown": page.context["token"], "verb": "reject", "pick": picks, "reason": "none of them"}
-    answer = ana.post(reverse("admin:consolidation_operation_decide"), data)
-    assert answer.status_code == 200
-    assert len(answer.context["done"]) == 1_500
+    data = {"shown": page.context["token"], "verb": "reject", "pick": picks}
+    answer = ana.post(reverse("admin:consolidation_operation_decide"), data, follow=True)
+    assert "Reject these 1500 items" in answer.content.decode()
+    asked = answer.context["bulk"]
+    assert not bulk.progress(bulk=asked).started
+    confirm = reverse("admin:consolidation_operation_bulkconfirm", args=[asked.pk])
+    assert ana.post(confirm, {"reason": "none of them"}, follow=True).status_code == 200
+    assert bulk.carry_out(bulk=asked) == 0  # what a worker does, for as long as it takes
+    assert BulkItem.objects.filter(outcome="done").count() == 1_500
+    assert Operation.objects.filter(pk__in=picks, status=State.REJECTED).count() == 1_500

@@ -36,6 +36,7 @@ PAYLOADS = (
     "<!-- --><script>alert(1)</script>",
     "<meta http-equiv=refresh content='0;url=//evil'>",
 )
+AT_ONCE = 3  # payloads in one text: no longer than a page shows of it
 INVISIBLE = (
     "\u202egnp.exe",  # right-to-left override
     "\u2066isolate\u2069",
@@ -99,19 +100,20 @@ def pages(text: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_no_page_lets_a_text_become_markup(payload: str, root: Client) -> None:
-    """O2: every field on every page; the payload comes back escaped, and never as it was given."""
-    for name, address in pages(payload).items():
+@pytest.mark.parametrize("start", range(0, len(PAYLOADS), AT_ONCE))
+def test_no_page_lets_a_text_become_markup(start: int, root: Client) -> None:
+    """O2: every field on every page; each payload comes back escaped, and never as it was given."""
+    payloads = PAYLOADS[start : start + AT_ONCE]
+    for name, address in pages(" ".join(payloads)).items():
         answer = root.get(address)
         page = answer.content.decode()
         if name == "printed":
             assert answer["Content-Type"].startswith("text/plain")
             assert answer["X-Content-Type-Options"] == "nosniff"
             continue
-        assert html.escape(payload) in page, name
-        if html.escape(payload) != payload:
-            assert payload not in page, name
+        for payload in payloads:
+            assert html.escape(payload) in page, name
+            assert payload not in page or html.escape(payload) == payload, name
 
 
 @pytest.mark.parametrize("text", INVISIBLE)

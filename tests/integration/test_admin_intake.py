@@ -193,7 +193,7 @@ def test_an_update_of_the_background_stands_in_the_history_with_cause_run_and_wo
     [later] = told(here, turn(LYON, number=3))
     read(here, completer=model(reconcile=deciding({LYON: ("UPDATE", OSLO, False)})))
     page = olga.get(where("observation", "change", old.pk))
-    [newer, older] = page.context["page"].versions
+    [older, newer] = page.context["page"].versions
     assert (newer.name, older.here, older.how) == (f"obs_{the(LYON, here).pk}", True, f"superseded by {newer.name}")
     assert older.gave_way.cause == "intake"
     assert (older.gave_way.run, older.gave_way.episode) == (IntakeRun.objects.order_by("-pk")[0].pk, later.pk)
@@ -212,7 +212,7 @@ def test_a_deliberate_call_and_its_correction_say_who(olga: Client) -> None:
     assert kept.id is not None
     new = ingest.correct(scope=here, observation_id=kept.id, claim=Claim(text=LYON), by="token:abc")
     assert new.id is not None
-    [_, older] = olga.get(where("observation", "change", kept.id)).context["page"].versions
+    [older, _] = olga.get(where("observation", "change", kept.id)).context["page"].versions
     assert (older.gave_way.cause, older.gave_way.run) == ("correct by token:abc", None)
     calls = olga.get(where("observation", "change", new.id)).context["page"].written.calls
     assert {(call.who, call.what) for call in calls} == {

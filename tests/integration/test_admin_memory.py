@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from consolidation import runner
-from consolidation.admin.item_products import faded
+from consolidation.admin.item.products import faded
 from consolidation.operations import Kind
 from observations.models import Episode, Event, GivenKey, Observation, database_now
 from observations.records import Claim, MemoryKind

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from consolidation.admin.model_calls import Day, dollars
+from consolidation.admin.measured.model_calls import Day, dollars
 from consolidation.models import Plan
 from consolidation.operations import Json, Kind
 from observations import spending

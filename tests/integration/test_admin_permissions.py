@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib import admin
@@ -16,6 +16,7 @@ from consolidation.models import Operation, Pause, Plan
 from consolidation.operations import State
 from consolidation.review import Decision
 from observations.models import Observation, ScopeAccess, Tombstone
+from observations.normalise import key64
 from tests.desk import ROLES, World, client_of, decide, item_url, person, world
 from tests.engine import approve_and_apply, call, engine, unusable
 
@@ -33,19 +34,37 @@ MATRIX: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "consolidation_operation_named": (EVERYBODY, EVERYBODY),
     "consolidation_operation_decide": (REVIEWERS, REVIEWERS),
     "consolidation_operation_decide_one": (EVERYBODY, EVERYBODY),  # each verb asks for its own permission: see below
+    "consolidation_operation_edit": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_preview": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_comment": (REVIEWERS, REVIEWERS),  # and stewards: test_permission_matrix.py
     "consolidation_operation_undo": (OPERATORS, OPERATORS),
     "consolidation_operation_trash": (EVERYBODY, EVERYBODY),
+    "consolidation_operation_focus": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_focus_decide": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_focus_undo": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_focus_open": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_bulkask": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_bulk": (EVERYBODY, EVERYBODY),
+    "consolidation_operation_bulkprogress": (EVERYBODY, EVERYBODY),
+    "consolidation_operation_bulkconfirm": (REVIEWERS, REVIEWERS),
+    "consolidation_operation_record": (EVERYBODY, EVERYBODY),
+    "consolidation_operation_recordfile": (EVERYBODY, EVERYBODY),
     "consolidation_alias_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_alias_new": (REVIEWERS, REVIEWERS),
     "consolidation_cardinality_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_plan_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_plan_change": (EVERYBODY, EVERYBODY),
     "consolidation_plan_printed": (EVERYBODY, EVERYBODY),
+    "consolidation_plan_coming": (EVERYBODY, EVERYBODY),
+    "consolidation_plan_progress": (EVERYBODY, EVERYBODY),
+    "consolidation_plan_json": (EVERYBODY, EVERYBODY),
     "consolidation_plan_new": (OPERATORS, OPERATORS),
     "consolidation_plan_apply": (OPERATORS, OPERATORS),
     "consolidation_plan_undo": (OPERATORS, OPERATORS),
     "consolidation_plan_decide": (REVIEWERS, REVIEWERS),
     "consolidation_plan_explained": (REVIEWERS, REVIEWERS),
+    "consolidation_plan_impact": (REVIEWERS, REVIEWERS),
+    "consolidation_plan_signoff": ((SUPERUSER,), (SUPERUSER,)),  # and stewards
     "consolidation_pause_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_pause_set": (OPERATORS, OPERATORS),
     "consolidation_pause_lift": (OPERATORS, OPERATORS),
@@ -60,19 +79,40 @@ MATRIX: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "consolidation_calibration_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_calibration_change": (EVERYBODY, EVERYBODY),
     "consolidation_calibration_enable": ((SUPERUSER,), (SUPERUSER,)),
+    "consolidation_sample_changelist": (EVERYBODY, EVERYBODY),
+    "consolidation_sample_change": (EVERYBODY, EVERYBODY),
+    "consolidation_sample_judge": (REVIEWERS, REVIEWERS),
+    "consolidation_demotion_changelist": (EVERYBODY, EVERYBODY),
+    "consolidation_demotion_lift": ((SUPERUSER,), (SUPERUSER,)),  # and stewards: test_admin_accuracy.py
+    "consolidation_suite_changelist": (EVERYBODY, EVERYBODY),
+    "consolidation_suite_change": (EVERYBODY, EVERYBODY),
+    "consolidation_suite_new": ((SUPERUSER,), (SUPERUSER,)),  # and stewards: tests/integration/test_admin_suites.py
+    "consolidation_suite_run": (REVIEWERS, REVIEWERS),
     "consolidation_verdict_changelist": (EVERYBODY, EVERYBODY),
     "consolidation_verdict_change": (EVERYBODY, ()),
     "observations_observation_changelist": (EVERYBODY, EVERYBODY),
     "observations_observation_search": (EVERYBODY, EVERYBODY),
     "observations_observation_change": (EVERYBODY, EVERYBODY),
     "observations_observation_key": (REVIEWERS, REVIEWERS),
+    "observations_observation_take_back": (REVIEWERS, REVIEWERS),
+    "observations_observation_asof": (EVERYBODY, EVERYBODY),
+    "observations_observation_history": (EVERYBODY, EVERYBODY),
+    "observations_observation_named": (EVERYBODY, EVERYBODY),
+    "observations_observation_subject": (EVERYBODY, EVERYBODY),
+    "observations_givenanswer_changelist": (EVERYBODY, EVERYBODY),
+    "observations_givenanswer_change": (EVERYBODY, EVERYBODY),
+    "observations_givenanswer_find": (EVERYBODY, EVERYBODY),
+    "observations_givenanswer_of": (EVERYBODY, EVERYBODY),
     "observations_modelcall_changelist": (EVERYBODY, EVERYBODY),
     "observations_intake_changelist": (EVERYBODY, EVERYBODY),
     "observations_intake_change": (EVERYBODY, EVERYBODY),
     "observations_intake_settings": ((SUPERUSER,), (SUPERUSER,)),  # and stewards: test_admin_writing.py
     "observations_intake_run": (OPERATORS, OPERATORS),
+    "observations_intake_ask_again": (OPERATORS, OPERATORS),
     "observations_intakerun_changelist": (EVERYBODY, EVERYBODY),
     "observations_intakerun_change": (EVERYBODY, EVERYBODY),
+    "observations_intakeitem_changelist": (EVERYBODY, EVERYBODY),
+    "observations_intakeitem_decide": (REVIEWERS, REVIEWERS),
     "observations_corememory_changelist": (EVERYBODY, EVERYBODY),
     "observations_corememory_change": (EVERYBODY, EVERYBODY),
     "observations_corememory_new": ((SUPERUSER,), (SUPERUSER,)),
@@ -129,12 +169,27 @@ def people(mine: World) -> dict[str, Client]:
     return {**clients, SUPERUSER: client_of(person("root", superuser=True))}
 
 
+_OF_SEVERAL: dict[str, Callable[[World], list[object]]] = {
+    "consolidation_operation_bulkask": lambda _: [],
+    **{f"consolidation_operation_focus{page}": lambda _: [] for page in ("", "_decide", "_undo", "_open")},
+    "consolidation_operation_recordfile": lambda mine: [mine.merge.pk, "txt"],
+    "observations_observation_named": lambda mine: [f"obs_{mine.derived.pk}"],
+    "observations_observation_subject": lambda mine: [mine.scope.pk, key64("ann")],
+    "observations_observation_asof": lambda _: [],
+    "observations_observation_history": lambda _: [],
+    "observations_givenanswer_find": lambda _: [],
+    "observations_givenanswer_of": lambda _: ["00000000-0000-4000-8000-000000000000"],
+}
+
+
 def _address(name: str, mine: World) -> str:
     """The address of a page, of a row that exists where it has one."""
+    if name in _OF_SEVERAL:
+        return reverse(f"admin:{name}", args=_OF_SEVERAL[name](mine))
     _, model, page = name.removeprefix("django_").rsplit("_", 2)
-    if (
-        page in ("changelist", "add", "search", "set", "new", "questions", "trash")
-        or name == "consolidation_operation_decide"
+    if page in ("changelist", "add", "search", "set", "new", "questions", "trash") or name in (
+        "consolidation_operation_decide",
+        "observations_intakeitem_decide",
     ):
         return reverse(f"admin:{name}")
     if page == "named":

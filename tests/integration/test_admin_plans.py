@@ -61,7 +61,8 @@ def test_a_page_of_a_plan_that_skips_something_carries_no_caution(mine: World, a
 
 def test_a_wide_plan_asks_a_second_time(mine: World, olga: Client) -> None:
     """DESIGN 4, blast radius: over the policy's share nothing is applied without the tick; the figures are shown."""
-    Policy.objects.create(pattern="team-a/*", body={"blast_floor": 0, "blast_share": 0.01})
+    body = {"blast_floor": 0, "blast_share": 0.01, "two_person_wide": False}
+    Policy.objects.create(pattern="team-a/*", body=body)
     wide = propose(Kind.MERGE, [observe(text, within=mine.scope) for text in ("Blue", "blue.")])
     address = reverse("admin:consolidation_plan_apply", args=[PlanItem.objects.get(operation=wide).plan_id])
     whole = olga.get(address).context["whole"]
@@ -79,7 +80,8 @@ def test_a_plan_is_undone_the_last_applied_first(mine: World, olga: Client) -> N
         {"shown": olga.get(reverse("admin:consolidation_plan_apply", args=[mine.plan.pk])).context["whole"].shown},
     )
     settle()
-    answer = olga.post(reverse("admin:consolidation_plan_undo", args=[mine.plan.pk]))
+    undo = reverse("admin:consolidation_plan_undo", args=[mine.plan.pk])
+    answer = olga.post(undo, {"shown": olga.get(undo).context["token"]})
     settle()
     assert [row.pk for row in answer.context["done"]] == [mine.automatic.pk, mine.applied.pk]
     assert not Operation.objects.filter(status=State.APPLIED).exists()
@@ -88,9 +90,11 @@ def test_a_plan_is_undone_the_last_applied_first(mine: World, olga: Client) -> N
 def test_open_items_of_a_plan_are_rejected_together_with_one_reason(mine: World, ana: Client) -> None:
     """Every open item, shown or not; what is never applied and what is done stays as it is."""
     address = reverse("admin:consolidation_plan_decide", args=[mine.plan.pk])
-    ana.post(address, {"verb": "reject_all", "reason": "  "})
+    confirm = ana.post(address, {"verb": "reject_all"}, follow=True)
+    listed = reverse("admin:consolidation_operation_bulkconfirm", args=[confirm.context["bulk"].pk])
+    ana.post(listed, {"reason": "  "})
     assert status_of(mine.merge) == State.NEEDS_HUMAN
-    ana.post(address, {"verb": "reject_all", "reason": "planned under the wrong policy"})
+    ana.post(listed, {"reason": "planned under the wrong policy"})
     open_ones = (mine.merge, mine.automatic, mine.supersede, mine.prune, mine.skipped)
     assert {status_of(operation) for operation in open_ones} == {State.REJECTED}
     assert {status_of(mine.never), status_of(mine.applied)} == {State.SKIPPED, State.APPLIED}
@@ -102,11 +106,13 @@ def test_open_items_of_a_plan_are_approved_where_they_are_shown(mine: World, ana
     """Only the rows of the page, each with its digest; a token of another plan's page reaches nothing here."""
     address = reverse("admin:consolidation_plan_change", args=[mine.plan.pk])
     page = ana.get(address + "?kind=merge")
-    data = {"verb": "approve", "shown": page.context["token"], "all": "1", "reason": "read them"}
+    data = {"verb": "approve", "shown": page.context["token"], "all": "1"}
     other = Plan.objects.create(scope=mine.scope, pattern=mine.scope.name, requested_by="t", trigger="command")
     ana.post(reverse("admin:consolidation_plan_decide", args=[other.pk]), data)
     assert status_of(mine.merge) == State.NEEDS_HUMAN
-    ana.post(reverse("admin:consolidation_plan_decide", args=[mine.plan.pk]), data)
+    confirm = ana.post(reverse("admin:consolidation_plan_decide", args=[mine.plan.pk]), data, follow=True)
+    listed = reverse("admin:consolidation_operation_bulkconfirm", args=[confirm.context["bulk"].pk])
+    ana.post(listed, {"reason": "read them"})
     assert {status_of(one) for one in (mine.merge, mine.automatic, mine.skipped)} == {State.APPROVED}
     assert {status_of(one) for one in (mine.supersede, mine.prune)} == {State.NEEDS_HUMAN}
 
@@ -145,10 +151,8 @@ def test_a_paused_scope_is_paused_and_resumed_in_the_admin(mine: World, olga: Cl
     [row] = olga.get(reverse("admin:consolidation_pause_changelist")).context["rows"]
     olga.post(reverse("admin:consolidation_pause_lift", args=[row.pk]))
     assert decide(olga, mine.automatic, "apply")[0] == 200
-    assert list(Event.objects.filter(scope=mine.scope, action__in=["paused", "resumed"]).values_list("action")) == [
-        ("paused",),
-        ("resumed",),
-    ]
+    told = Event.objects.filter(scope=mine.scope, action__in=["paused", "resumed"]).order_by("pk")
+    assert list(told.values_list("action", flat=True)) == ["paused", "resumed"]
 
 
 def test_only_who_sees_everything_pauses_everything(mine: World, olga: Client) -> None:

@@ -358,7 +358,7 @@ def test_every_field_of_a_policy_has_a_labelled_input(form_page: str) -> None:
     for name in Rules().to_dict():
         if name == "retention":
             assert 'for="id_retention-0-stated_by"' in form_page
-        elif name in ("mergeable", "untouchable", "trigger"):
+        elif name in ("mergeable", "untouchable", "trigger", "two_person_kinds"):
             assert f'for="id_{name}_0"' in form_page
             assert f'<fieldset class="setting" aria-describedby="id_{name}_helptext"><legend>' in form_page
         else:

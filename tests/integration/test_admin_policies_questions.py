@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from consolidation import revising
-from consolidation.admin.policy_questions import open_questions
+from consolidation.admin.rules.policy_questions import open_questions
 from consolidation.asking import QUESTIONS
 from consolidation.models import Policy
 from consolidation.policy import Policy as Rules

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from consolidation import pausing, review
-from consolidation.admin import plans
+from consolidation.admin.plan import screen as plans
 from consolidation.models import Operation, Plan, Policy
 from consolidation.operations import Approval, Kind, State
 from observations.models import Event, Observation, Outbox
@@ -135,9 +135,10 @@ def test_a_large_plan_is_handed_to_a_worker(monkeypatch: pytest.MonkeyPatch) -> 
     mine = world()
     olga = client_of(person("olga", "Operator", "team-a/*"))
     address = reverse("admin:consolidation_plan_apply", args=[mine.plan.pk])
+    shown = f"{mine.automatic.pk}:{review.shown_digest(operation=mine.automatic)}"
     olga.post(address, {"shown": olga.get(address).context["whole"].shown})
     row = Outbox.objects.get(task="apply_plan")
-    assert row.payload == {"plan": mine.plan.pk, "by": "olga", "confirmed": 0}
+    assert row.payload == {"plan": mine.plan.pk, "by": "olga", "confirmed": 0, "shown": shown}
 
 
 def test_a_policy_that_cannot_be_read_closes_no_page() -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from consolidation import pausing, runner
-from consolidation.admin.trash import LINES, Thrown
+from consolidation.admin.memory.trash import LINES, Thrown
 from consolidation.models import Operation, Policy
 from consolidation.operations import Approval, Kind, State
 from observations import store

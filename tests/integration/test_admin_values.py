@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consolidation import review
-from consolidation.admin.item_reading import Item
-from consolidation.admin.item_values import Bar, timeline
+from consolidation.admin.item.reading import Item
+from consolidation.admin.item.values import Bar, timeline
 from consolidation.models import Cardinality, Operation
 from consolidation.operations import Approval, Json, Kind, State
 from observations import store

@@ -24,7 +24,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from memory_site.wsgi import application
+from observations import ingest
 from observations.api import api
+from observations.api.examples import EXAMPLES as SHOWN
 from observations.calls import CALLS
 from tests.building import observe, scope
 from tests.programs import PREFIX, program, stranger
@@ -37,10 +39,15 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 8  # of requests that fit the description, and as many that do not, for each address and token
+# Requests that fit the description, and as many that do not, for each address: of a program that may do everything, and
+# of one that is refused wherever it writes.
+EXAMPLES = {True: 9, False: 4}
+
+IN_ADDRESSES = {"{obs_id}": ("id", "obs_12"), "{label}": ("label", "human")}
 
 # Paths and operation ids are what programs are written against: a change here is a change for all of them.
 SNAPSHOT = """
+GET /answers get_answer
 GET /core core_list
 GET /core/{label} core_get
 GET /core/{label}/revisions core_revisions
@@ -54,6 +61,7 @@ POST /core/{label}/replace core_replace
 POST /core/{label}/rethink core_rethink
 POST /core/{label}/undo core_undo
 POST /episodes observe
+POST /episodic-context episodic_context
 POST /facts store_facts
 POST /forget forget
 POST /known known
@@ -61,6 +69,7 @@ POST /observations remember
 POST /observations/{obs_id}/correct correct
 POST /observations/{obs_id}/restore restore
 POST /observations/{obs_id}/retire retire
+POST /observations/{obs_id}/take-back take_back
 POST /prompt prompt
 POST /proposals propose
 POST /residue residue_hold
@@ -107,6 +116,20 @@ def test_the_description_is_served_to_anybody_and_says_how_to_begin() -> None:
     assert answer.body["components"]["securitySchemes"]["Token"]["scheme"] == "bearer"
 
 
+def test_every_body_is_shown_by_an_example_that_its_call_takes() -> None:
+    """An integrator begins with a request that works; one for an address that is gone is found as well."""
+    shown: dict[str, Any] = {
+        operation["operationId"]: operation["requestBody"]["content"]["application/json"]["example"]
+        for operation in operations().values()
+        if "requestBody" in operation
+    }
+    assert shown == dict(SHOWN)
+    for place, operation in operations().items():
+        if (name := operation["operationId"]) in shown:
+            said = {field: value for mark, (field, value) in IN_ADDRESSES.items() if mark in place}
+            CALLS[name].takes.model_validate({**said, **shown[name]})
+
+
 def test_only_writes_may_carry_an_idempotency_key() -> None:
     with_key = {
         operation["operationId"]
@@ -133,8 +156,9 @@ def test_docs_api_lists_every_address_and_every_kind_of_problem() -> None:
 def test_schemathesis_finds_no_fault_and_no_answer_that_is_not_described(may_write: bool) -> None:
     """Valid and invalid requests for every address; none is answered with 5xx, all as the description says."""
     within = scope("team/a")
-    for text in ("Ana drinks tea", "Ana drinks oat milk"):
-        observe(text, within=within)
+    observe("Ana drinks tea", within=within)
+    row = observe("Ana drinks oat milk", within=within)
+    ingest.create_core(scope=within, label="human", value="Ana", by="a test")
     headers = {"Authorization": f"Bearer {program('team/*', may_write=may_write, may_propose=may_write).bearer}"}
     schema = schemathesis.openapi.from_wsgi(f"{PREFIX}/openapi.json", application)
     statuses: Counter[int] = Counter()
@@ -146,7 +170,7 @@ def test_schemathesis_finds_no_fault_and_no_answer_that_is_not_described(may_wri
 
             @seed(20_260)
             @settings(
-                max_examples=EXAMPLES,
+                max_examples=EXAMPLES[may_write],
                 deadline=None,
                 database=None,
                 phases=[Phase.generate],
@@ -154,19 +178,28 @@ def test_schemathesis_finds_no_fault_and_no_answer_that_is_not_described(may_wri
             )
             @given(case=strategy)
             def asks(case: Any) -> None:
-                aim(case)
+                aim(case, row=row.pk, number=statuses.total())
                 response = case.call(headers=headers)
                 statuses[response.status_code] += 1
                 case.validate_response(response, checks=CHECKS)
 
             asks()
-    assert statuses[200 if may_write else 403] > 50, statuses
-    assert statuses[422] > 50, statuses
-    assert statuses.total() > 250
+    enough = 5 * EXAMPLES[may_write]
+    assert statuses[200 if may_write else 403] > enough, statuses
+    assert statuses[422] > enough, statuses
+    assert statuses.total() > (450 if may_write else 200)
+    assert not may_write or statuses[200] > statuses.total() / 5, "most requests come no further than the door"
 
 
-def aim(case: Any) -> None:
-    """Two of three requests name a scope within the token's reach, so that they come further than the door."""
+def aim(case: Any, *, row: int, number: int) -> None:
+    """Most requests name a scope within the token's reach, every other a row and a core memory that are there, and each
+    that has a key has one of its own, so that they come further than the door.
+    """
     for part in (case.body, case.query):
-        if isinstance(part, dict) and isinstance(part.get("scope"), str) and len(part["scope"]) % 3:
+        if isinstance(part, dict) and isinstance(part.get("scope"), str) and number % 5:
             part["scope"] = "team/a"
+    there = {"obs_id": f"obs_{row}", "label": "human"}
+    if isinstance(case.path_parameters, dict) and number % 2:
+        case.path_parameters |= {name: there[name] for name in case.path_parameters}
+    if case.headers and "Idempotency-Key" in case.headers and number % 10:
+        case.headers["Idempotency-Key"] = f"key-{number}"

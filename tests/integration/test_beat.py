@@ -20,11 +20,15 @@ from tests.building import observe, scope
 
 PLANNING = "consolidation.tasks.plan_all"
 KEYS = "consolidation.tasks.keys_due"
+PROBING = "consolidation.tasks.run_suites"
 schedule = importlib.import_module("consolidation.migrations.0003_schedule")
 by_records = importlib.import_module("consolidation.migrations.0009_planning_by_records")
 keys = importlib.import_module("consolidation.migrations.0013_keys_by_schedule")
 turns = importlib.import_module("consolidation.migrations.0014_intake_by_schedule")
-SEEDS = (schedule, by_records, keys, turns)
+error = importlib.import_module("consolidation.migrations.0018_accuracy")
+suites = importlib.import_module("consolidation.migrations.0019_suites_by_schedule")
+health = importlib.import_module("consolidation.migrations.0022_queue_health")
+SEEDS = (schedule, by_records, keys, turns, error, suites, health)
 
 
 @pytest.fixture
@@ -58,8 +62,11 @@ def test_housekeeping_is_on_and_what_plans_or_costs_money_is_off_until_somebody_
         "observations.tasks.observe_due",
         "consolidation.tasks.plan_due",
         "consolidation.tasks.verify",
+        "consolidation.tasks.measure",
+        "consolidation.tasks.tell_overdue",
+        "consolidation.tasks.expire_waiting",
     }
-    assert set(entries(enabled=False)) == {PLANNING, KEYS}
+    assert set(entries(enabled=False)) == {PLANNING, KEYS, PROBING}
 
 
 @pytest.mark.django_db
@@ -120,8 +127,8 @@ def test_migrating_again_keeps_what_an_admin_edited() -> None:
     PeriodicTask.objects.filter(task=PLANNING).update(enabled=True)
     for migration in SEEDS:
         migration.seed(apps, None)
-    assert set(entries(enabled=False)) == {KEYS}
-    assert PeriodicTask.objects.count() == 7
+    assert set(entries(enabled=False)) == {KEYS, PROBING}
+    assert PeriodicTask.objects.count() == 11
 
 
 @pytest.mark.django_db

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -33,6 +33,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "correct": {"id": 1, "text": "The relay sits in rack 7"},
     "retire": {"id": 1},
     "restore": {"id": 1},
+    "take_back": {"id": 1},
     "forget": {"everything": True},
     "propose": {"kind": "retire", "ids": [1]},
     "residue_hold": {"items": ["The relay is slow"]},
@@ -42,6 +43,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "search": {"query": "relay"},
     "known": {"query": "relay"},
     "prompt": {"about": "relay"},
+    "episodic_context": {"query": "relay"},
+    "get_answer": {"at": "2026-01-01T00:00:00Z"},
     "intake_status": {},
     "core_list": {},
     "core_get": {"label": "human"},
@@ -120,7 +123,7 @@ def test_no_call_decides_an_operation() -> None:
 # --- scopes ----------------------------------------------------------------------------------------------------------
 
 
-ONE_ROW = ("get_observation", "history_of_observation", "core_get", "core_revisions")
+ONE_ROW = ("get_observation", "history_of_observation", "get_answer", "core_get", "core_revisions")
 
 
 @pytest.mark.parametrize("name", [name for name in READS if name not in ONE_ROW])
@@ -136,12 +139,31 @@ def test_one_row_of_a_scope_that_is_not_there_is_not_found(name: str) -> None:
 
 
 def test_writing_within_the_pattern_makes_the_scope_and_other_writes_do_not() -> None:
-    for name in ("correct", "retire", "restore", "forget", "propose", "core_append", "core_undo"):
+    for name in ("correct", "retire", "restore", "take_back", "forget", "propose", "core_append", "core_undo"):
         assert refused(name).code is Code.NOT_FOUND
     assert call("residue_hold").held == 0
     assert not Scope.objects.exists()
     assert call("remember").action is Action.ADDED
     assert list(Scope.objects.values_list("name", flat=True)) == [SCOPE]
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "remember": {"text": "my key is sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCd"},
+    "store_facts": {"about": "Ana", "facts": [{"text": "Ana likes tea", "author": {"name": "x", "role": "bot"}}]},
+    "observe": {"turns": [{"text": " "}]},
+    "core_create": {"label": "human", "value": "long", "limit": 1},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_write_to_a_new_scope_that_is_refused_leaves_no_empty_scope(name: str) -> None:
+    """C6: the scope is made in the transaction of the write. The control: one that is kept makes it."""
+    run, takes = CALLS[name].run, CALLS[name].takes
+    with suppress(CallRefused):
+        run(caller=CALLER, asked=takes.model_validate({"scope": SCOPE, **REFUSED[name]}))
+    assert not Scope.objects.exists()
+    call(name)
+    assert [scope.name for scope in Scope.objects.all()] == [SCOPE]
 
 
 @pytest.mark.parametrize("bad", ["team-a/ ", "team-a//x", "team-a/x/", "team-a/*", "team-a/a\nb"])
@@ -164,7 +186,9 @@ def test_scope_names_are_injective_in_every_call() -> None:
         assert [other for other in names if exact.reaches(other)] == [name]
 
 
-@pytest.mark.parametrize("name", ["get_observation", "history_of_observation", "correct", "retire", "restore"])
+@pytest.mark.parametrize(
+    "name", ["get_observation", "history_of_observation", "correct", "retire", "restore", "take_back"]
+)
 def test_an_id_of_another_scope_is_not_found_in_the_words_for_one_that_is_not_there(name: str) -> None:
     scope()
     foreign = observe("The relay sits in rack 4", within=scope("team-a/u2"))
@@ -429,7 +453,7 @@ def dead_store() -> Iterator[None]:
         yield
 
 
-EMPTY = ("list_observations", "search", "known", "prompt", "intake_status", "core_list")
+EMPTY = ("list_observations", "search", "known", "prompt", "episodic_context", "intake_status", "core_list")
 
 
 @pytest.mark.parametrize("name", EMPTY)

@@ -16,8 +16,10 @@ from consolidation import checks as review
 from consolidation.calibration import NEVER, Band, Measured
 from consolidation.models import Policy
 from observations import checks as store
+from observations import ingest
 from observations.embedding import HASHING, MINILM, MiniLM, WeightsAltered
-from observations.retrieval import current_embedder
+from observations.retrieval import current_embedder, large
+from tests.building import observe, scope
 from tests.conftest import superuser
 
 DATABASE = ["default"]
@@ -166,6 +168,20 @@ def test_policies_ask_for_what_was_measured_w011() -> None:
     assert ids(found) == ["palimpsest.W011"]
     assert "The policy of team/* merges from 0.96 on; 0.98 was measured for hashing." in found[0].msg
     assert review.policies_ask_for_what_was_measured() == []
+
+
+@pytest.mark.django_db
+def test_large_scopes_have_their_index_w013(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "LARGE", 1)
+    within = scope("big")
+    observe("the relay hums", within=within)
+    assert ids(store.large_scopes_have_their_index(databases=DATABASE)) == []
+    observe("the relay sings", within=within)
+    [found] = store.large_scopes_have_their_index(databases=DATABASE)
+    assert ids([found]) == ["palimpsest.W013"]
+    assert found.msg == "Scope big has 2 current rows and no index."
+    ingest.note_index(scope=within, profile=current_embedder().profile.name)
+    assert ids(store.large_scopes_have_their_index(databases=DATABASE)) == []
 
 
 @pytest.mark.django_db

@@ -10,13 +10,14 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from memory_site.command_line import needs_database
+from tests.integration.embedded_stand import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = ("DATABASE_URL", "MIGRATE_DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SUPERUSER_DATABASE_URL")
@@ -38,13 +39,36 @@ def manage(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
+@contextlib.contextmanager
+def folder_below(place: Path) -> Iterator[Path]:
     """A data folder to be made. Started by root its servers' part may lie elsewhere, and goes with it."""
-    home = tmp_path / "a home with spaces ü"
+    home = place / "a home with spaces ü"
     yield home
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree((home / "place").read_text(encoding="utf-8").strip())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    with folder_below(tmp_path) as folder:
+        yield folder
+
+
+@dataclass(frozen=True)
+class First:
+    """The first command on a fresh set-up, an import of one row, and the data folder that it made."""
+
+    home: Path
+    done: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[First]:
+    place = tmp_path_factory.mktemp("first")
+    path = place / "in.jsonl"
+    path.write_text(json.dumps({"text": "The relay hums", "id": "x", "scope": "s"}) + "\n")
+    with folder_below(place) as folder:
+        yield First(folder, manage(folder, "memory", "import", str(path)))
 
 
 @pytest.mark.parametrize(
@@ -111,14 +135,10 @@ def test_a_home_that_is_a_file_is_one_sentence_on_standard_error_and_one_documen
 
 
 @pytest.mark.slow
-def test_the_first_command_on_a_fresh_set_up_just_works_and_the_next_one_finds_its_rows(
-    tmp_path: Path, home: Path
-) -> None:
+def test_the_first_command_on_a_fresh_set_up_just_works_and_the_next_one_finds_its_rows(first: First) -> None:
     """Servers, schema, roles and key are made on the way; nothing is left running, and the key is its owner's alone."""
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps({"text": "The relay hums", "id": "x", "scope": "s"}) + "\n")
-    done = manage(home, "memory", "import", str(path))
-    assert (done.returncode, done.stderr) == (0, "")
+    home = first.home
+    assert (first.done.returncode, first.done.stderr) == (0, "")
     found = manage(home, "memory", "search", "--scope", "s", "--json", "relay")
     assert (found.returncode, found.stderr) == (0, "")
     assert json.loads(found.stdout)["hits"][0]["external_id"] == "x"
@@ -127,19 +147,20 @@ def test_the_first_command_on_a_fresh_set_up_just_works_and_the_next_one_finds_i
 
 
 @pytest.mark.slow
-def test_an_interrupted_command_ends_with_130_and_takes_its_servers_along(home: Path) -> None:
+def test_an_interrupted_command_ends_with_130_and_takes_its_servers_along(first: First) -> None:
+    home = first.home
     command = subprocess.Popen(
         [sys.executable, str(ROOT / "manage.py"), "memory", "import", "-", "--scope", "s"],
         env=fresh(home),
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
+        # whoever runs the suite in the background has its children ignore the signal
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while not _reads(command.pid) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_for(lambda: _reads(command.pid) or command.poll() is not None, "the command reads its lines", seconds=180)
     command.send_signal(signal.SIGINT)
-    _, said = command.communicate(timeout=60)
+    _, said = command.communicate(timeout=180)
     assert (command.returncode, said) == (130, "Interrupted.\n")
     assert not _left_behind(home)
 

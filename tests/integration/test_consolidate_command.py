@@ -306,7 +306,13 @@ def test_a_plan_that_touches_much_of_a_scope_waits_for_yes() -> None:
     assert ran.status == 1
     assert "--yes" in ran.error
     assert only(Kind.MERGE).status == State.PLANNED
-    assert run("apply --yes").status == 0
+    ran = run("apply --yes --by ana")
+    assert ran.status == 1
+    assert "two_person_wide" in ran.error
+    assert "in another person's name (--by)" in ran.error
+    assert run("apply --yes --by ana").status == 1
+    assert only(Kind.MERGE).status == State.PLANNED
+    assert run("apply --yes --by olga").status == 0
     assert only(Kind.MERGE).status == State.APPLIED
 
 

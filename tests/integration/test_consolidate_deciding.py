@@ -96,7 +96,7 @@ def neither(words: str) -> Observation:
 
 @pytest.mark.parametrize("given", ["4", " 4\x00 "])
 def test_a_later_value_is_questioned_against_the_right_claim(given: str) -> None:
-    """R71, B.5: the written claim has the whole key, so that an import with another object of it is a contradiction."""
+    """R71: the written claim has the whole key, so that an import with another object of it is a contradiction."""
     written = neither(f"--object '{given}'")
     assert (written.subject, written.predicate) == ("office", "coffee machine is on floor")
     assert written.object in ("4", "4\N{REPLACEMENT CHARACTER}")
@@ -357,7 +357,8 @@ def test_stats_measure_what_is_there() -> None:
     run("")
     document = run("stats --json").document
     assert document["observations"] == 4
-    assert document["duplicates"] == {"share": 0.25, "same_text": 1, "waiting_merges": 1}
+    told = {"share": 0.25, "same_text": 1, "same_text_is_estimate": False, "waiting_merges": 1}
+    assert document["duplicates"] == told
     assert document["months"][-1]["said_total"] == 4
     first = Observation.objects.earliest("created_at").created_at
     assert document["oldest"] == first.isoformat()

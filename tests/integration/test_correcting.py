@@ -378,3 +378,40 @@ def test_every_request_becomes_a_question_for_a_person(within: Scope) -> None:
     }
     assert {operation.requested_by for operation in made.values()} == {TOKEN}
     assert Observation.objects.active().count() == 3
+
+
+# --- the same words with another key ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "after"),
+    [
+        (("", "", ""), KEY, KEY),
+        (("relay", "sits in", ""), ("", "", "rack 4"), KEY),
+        (("relay", "stands in", "rack 4"), ("", "sits in", ""), KEY),
+    ],
+)
+def test_the_same_words_with_another_key_are_a_correction_of_the_key(
+    within: Scope, before: tuple[str, str, str], given: tuple[str, str, str], after: tuple[str, str, str]
+) -> None:
+    """R12: the old row is superseded and keeps its key; what the correction leaves out is the old row's."""
+    old = said("The relay sits in rack 4", within=within, subject=before[0], predicate=before[1], object=before[2])
+    claim = Claim(text="the relay sits in rack 4.", subject=given[0], predicate=given[1], object=given[2])
+    kept = ingest.correct(scope=within, observation_id=old.pk, claim=claim, by=TOKEN)
+    new = row_of(kept)
+    assert (kept.action, kept.replaced, new.pk != old.pk) == (Action.UPDATED, old.pk, True)
+    assert (new.subject, new.predicate, new.object) == after
+    old.refresh_from_db()
+    assert (old.status, old.superseded_by_id) == (Status.SUPERSEDED, new.pk)
+    assert (old.subject, old.predicate, old.object) == before
+    again = ingest.correct(scope=within, observation_id=old.pk, claim=claim, by=TOKEN)
+    assert (again.action, again.id) == (Action.KNOWN, new.pk)
+
+
+def test_the_same_words_with_the_same_key_or_with_none_are_known(within: Scope) -> None:
+    old = said("The relay sits in rack 4", within=within, subject=KEY[0], predicate=KEY[1], object=KEY[2])
+    for key in (KEY, ("", "", ""), ("Relay", "", "")):
+        claim = Claim(text="The relay sits in rack 4", subject=key[0], predicate=key[1], object=key[2])
+        kept = ingest.correct(scope=within, observation_id=old.pk, claim=claim, by=TOKEN)
+        assert (kept.action, kept.id) == (Action.KNOWN, old.pk)
+    assert Observation.objects.filter(scope=within).count() == 1

@@ -61,6 +61,15 @@ def test_c1_a_character_no_database_can_hold_is_replaced_and_the_answer_says_so(
     assert row(kept).cleaned
 
 
+def test_c1_two_sources_whose_addresses_are_one_when_stored_are_one_piece_of_evidence() -> None:
+    """C1: such a character is replaced, and no reason to refuse the claim."""
+    within = scope()
+    evidence = (EvidenceRef("chat://\0"), EvidenceRef("chat://\ufffd"), EvidenceRef("chat://2"))
+    kept = said("The relay sits in rack 4", within=within, evidence=evidence)
+    assert (kept.action, kept.evidence, kept.cleaned) == (Action.ADDED, 2, True)
+    assert set(Evidence.objects.values_list("source_uri", flat=True)) == {"chat://\ufffd", "chat://2"}
+
+
 def test_r122_the_row_says_that_it_was_written_deliberately_and_the_event_by_whom() -> None:
     """R122."""
     kept = said("Ships on Fridays", within=scope())

@@ -161,7 +161,7 @@ def test_faded_remarks_are_archived_when_somebody_applies_the_plan_and_a_users_s
 
 def test_applying_the_plan_asks_a_second_time_for_the_scope_that_it_touches_most(loaded: Loaded) -> None:
     """The blast radius, to be seen: merges and archives together are over it in one scope."""
-    assert rollout.width(plan=loaded.plan).count("confirm a second time") == 1
+    assert rollout.width(plan=loaded.plan).count("over the limit of") == 1
 
 
 @pytest.mark.usefixtures("loaded")

@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 
 from consolidation import review, runner
-from consolidation.models import Operation, Policy, Probe, Suite
+from consolidation.models import BulkDecision, BulkItem, Comment, Operation, Policy, Probe, Suite
 from consolidation.operations import Approval, Kind
 from observations import store
 from observations.models import (
@@ -118,6 +118,11 @@ def corrected(within: Scope) -> tuple[Operation, list[Observation]]:
     assert result.outcome == runner.Outcome.APPLIED, result.sentence
     operation.refresh_from_db()
     assert operation.derived_id is not None
+    Comment.objects.create(scope=within, operation=operation, by="ines", text=f"I heard the {CANARY} there")
+    bulk = BulkDecision.objects.create(
+        verb="reject", by="ines", reason=f"no {CANARY} at all", scopes=[within.pk], total=1
+    )
+    BulkItem.objects.create(scope=within, bulk=bulk, operation=operation, position=0)
     return operation, [*rows, Observation.objects.get(pk=operation.derived_id)]
 
 

@@ -22,6 +22,7 @@ from observations.embedding import EmbeddingError
 from observations.ingest import MAX_LINE
 from observations.models import Embedding, Event, Observation, Scope, Use, database_now
 from tests.building import observe, scope
+from tests.commands import forked
 from tests.jsonl import lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -248,6 +249,32 @@ def test_a_search_gives_k_rows() -> None:
 
 
 @pytest.mark.django_db
+def test_a_search_is_narrowed_and_explained_where_it_is_asked_to(tmp_path: Path) -> None:
+    """Each filter of a search is an option; `--explain` says the places in both lists."""
+    rows = [
+        {"text": "The relay hums", "subject": "relay", "memory_kind": "state", "created_at": "2024-01-01"},
+        {"text": "Ana likes the relay", "subject": "Ana", "memory_kind": "preference", "stated_by": "user"},
+    ]
+    run("import", written(tmp_path, *rows), "--scope", "s")
+    first, second = "The relay hums", "Ana likes the relay"
+    narrowed = [
+        (("--subject", "Relay"), first),
+        (("--kind", "preference"), second),
+        (("--stated-by", "user"), second),
+        (("--said-before", "2024-02-01"), first),
+        (("--said-from", "2024-02-01T00:00:00Z"), second),
+        (("--as-of", "2000-01-01"), None),
+        (("--include-history", "--kind", "state"), first),
+    ]
+    for options, text in narrowed:
+        hits = json.loads(run("search", "--scope", "s", "--json", *options, "relay"))["hits"]
+        assert [hit["text"] for hit in hits] == ([text] if text else [])
+    told = run("search", "--scope", "s", "--explain", "relay hums")
+    assert "place by meaning 1, by words 1; share of words 1.00" in told
+    assert "--said-from takes a date" in str(failure("search", "--scope", "s", "--said-from", "May", "relay"))
+
+
+@pytest.mark.django_db
 def test_a_search_in_no_scope_is_one_sentence_and_ends_with_2() -> None:
     error = failure("search", "--scope", "nobody", "relay")
     assert error.returncode == 2
@@ -341,11 +368,11 @@ def test_a_refusal_is_its_sentence_alone_and_under_json_a_document_as_well(
     words: str, status: int, sentence: str
 ) -> None:
     """No class's name stands before it; what reads the JSON always gets one document."""
-    plain = process(*words.split())
+    plain = forked(*words.split())
     assert (plain.returncode, plain.stdout) == (status, "")
     assert plain.stderr.startswith(sentence)
     assert plain.stderr.count("\n") == 1
-    as_json = process(*words.split(), "--json")
+    as_json = forked(*words.split(), "--json")
     assert (as_json.returncode, as_json.stderr) == (status, plain.stderr)
     assert json.loads(as_json.stdout) == {"error": plain.stderr.strip()}
 
@@ -363,7 +390,7 @@ def test_a_setting_that_keeps_it_from_running_is_one_sentence_with_what_to_do() 
 @pytest.mark.django_db(transaction=True)
 def test_what_is_done_in_part_prints_its_report_and_no_second_document(tmp_path: Path) -> None:
     bad = written(tmp_path, {"text": 5}, name="bad.jsonl")
-    partly = process("memory", "import", bad, "--scope", "s", "--json")
+    partly = forked("memory", "import", bad, "--scope", "s", "--json")
     assert (partly.returncode, partly.stderr) == (1, "1 of 1 lines were refused.\n")
     assert json.loads(partly.stdout)["refused"][0]["line"] == 1
 

@@ -21,6 +21,7 @@ from observations.ingest import RunReport
 from observations.models import Episode, Event, Intake, Observation, Outbox, Token, database_now
 from observations.records import StatedBy, Status
 from tests.building import observe, scope
+from tests.intaking import gave_way
 from tests.jsonl import lines
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +90,21 @@ def test_a_row_is_corrected_retired_and_restored_by_its_id_and_its_history_says_
     assert f"replaced by obs_{new.pk}" in history
     assert operating_user() in history
     assert [link["id"] for link in document("history", str(row.pk))["links"]] == [f"obs_{row.pk}", f"obs_{new.pk}"]
+
+
+def test_what_the_background_replaced_is_taken_back_by_either_row() -> None:
+    old = observe("Ana drinks tea", within=scope("team/ana"))
+    new = gave_way(old)
+    assert run("take-back", f"obs_{old.pk}") == f"taken back: obs_{old.pk} current again, obs_{new.pk} archived\n"
+    assert document("take-back", f"obs_{new.pk}") == {
+        "id": f"obs_{new.pk}",
+        "back": [f"obs_{old.pk}"],
+        "done_before": True,
+    }
+    assert [row.pk for row in Observation.objects.active()] == [old.pk]
+    failed = failure("take-back", f"obs_{observe('Bo drinks tea', within=scope()).pk}")
+    assert failed.returncode == 2
+    assert "put nothing in the place of another row" in str(failed)
 
 
 def test_a_row_at_another_version_is_a_conflict_and_one_that_is_not_there_is_not_found() -> None:
@@ -288,6 +304,7 @@ def test_a_run_without_a_model_is_one_sentence_and_exit_status_2() -> None:
         ),
         (RunReport(ingest.Ran.DONE, turns=3, unusable=1), 1, "1 turns got an answer that cannot be used"),
         (RunReport(ingest.Ran.FAILED, turns=3, left=4, not_run="It is away."), 1, "4 turns still wait: It is away."),
+        (RunReport(ingest.Ran.DONE, turns=3, not_run="Some were not compared."), 1, "Some were not compared."),
         (RunReport(ingest.Ran.FAILED, left=4, not_run="It is away."), 2, "Nothing was read: It is away."),
         (
             RunReport(ingest.Ran.RUNNING, not_run="Another process reads."),
@@ -306,6 +323,7 @@ def test_what_came_of_a_run_decides_the_exit_status(
         return
     failed = failure("intake", "run", "--scope", "s")
     assert (failed.returncode, says in str(failed)) == (status, True)
+    assert "0 turns still wait" not in str(failed)
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
@@ -367,6 +385,6 @@ def test_a_store_that_goes_away_is_no_refusal_of_what_was_given(monkeypatch: pyt
     def away(**_: object) -> None:
         raise OperationalError("the words of a driver")
 
-    monkeypatch.setattr(ingest, "remember", away)
+    monkeypatch.setattr(ingest, "store_facts", away)
     failed = failure("remember", "--scope", "s", "Ana drinks tea")
     assert (failed.returncode, "nothing was written: try again later" in str(failed)) == (2, True)

@@ -5,10 +5,13 @@ E2, E3, I23).
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from celery import current_app
@@ -18,6 +21,7 @@ from redis.exceptions import RedisError
 
 from observations import outbox
 from observations.models import Outbox, Scope, database_now
+from tests.brokers import until
 from tests.building import scope
 
 WORK = "test_work"
@@ -391,6 +395,56 @@ def test_a_wake_up_does_not_wait_for_a_slow_broker_and_many_become_few(monkeypat
     time.sleep(0.05)
     settled()
     assert 1 <= len(sent) <= 2
+
+
+@pytest.mark.usefixtures("awake")
+def test_however_often_it_is_asked_few_messages_are_sent_and_the_last_comes_after_the_last_asking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sending a message costs as much as a small write: a thousand writes do not send a thousand."""
+    sent: list[float] = []
+    monkeypatch.setattr(current_app, "send_task", lambda *_, **__: sent.append(time.monotonic()))
+    began = time.monotonic()
+    while time.monotonic() < began + 1.2 * outbox.WAKE_EVERY:
+        outbox.wake()
+        asked = time.monotonic()
+        time.sleep(0.01)
+    settled()
+    assert sent[-1] >= asked
+    assert len(sent) <= 2 + (time.monotonic() - began) / outbox.WAKE_EVERY
+    assert all(later - earlier >= 0.9 * outbox.WAKE_EVERY for earlier, later in pairwise(sent))
+
+
+@pytest.mark.usefixtures("awake")
+def test_when_no_thread_could_be_started_the_next_asking_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full process loses one wake-up, and not every one until it ends."""
+    sent: list[int] = []
+    monkeypatch.setattr(current_app, "send_task", lambda *_, **__: sent.append(1))
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        outbox.wake()
+    outbox.wake()
+    settled()
+    assert sent
+
+
+@pytest.mark.usefixtures("awake")
+def test_a_process_forked_while_a_thread_asks_does_not_wait_for_it() -> None:
+    """A child has none of its parent's threads, so nobody there would let go of what one of them held."""
+    with outbox._asked._cond:  # type: ignore[attr-defined]  # as while a thread asks
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+    try:
+        until(lambda: os.waitpid(child, os.WNOHANG)[0], seconds=20)
+    except AssertionError:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
 
 
 @pytest.mark.usefixtures("awake")

@@ -89,8 +89,8 @@ def test_a_file_is_run_without_being_kept(file: Path) -> None:
 def test_expected_records_may_be_named_by_their_texts() -> None:
     here = scope()
     given.fill(here)
-    lines = given.lines({"query": "anvil", "expected_texts": ["the ANVIL of the tower is painted"]})
-    suite, _ = probing.import_suite(scope=here, name="texts", lines=lines, by="ann")
+    asked = [{"query": "anvil", "expected_texts": ["the ANVIL of the tower is painted"]}]
+    suite = given.imported(here, *asked)
     row = Observation.objects.get(external_id="anvil-tower")
     assert suite.probes.get().expected == [row.pk]
 
@@ -106,8 +106,7 @@ def test_probes_leave_no_use_and_what_is_searched_does(within: Scope) -> None:
 def test_no_number_is_shown_and_the_status_is_1_where_the_controls_do_not_fail() -> None:
     """R31: too small a store can be searched by chance."""
     here = twins()
-    lines = given.lines({"query": "relay port", "expected": ["relay-1"]})
-    probing.import_suite(scope=here, name="small", lines=lines, by="ann")
+    given.imported(here, {"query": "relay port", "expected": ["relay-1"]}, name="small")
     ran = probe("run small --scope team-a/u1")
     assert ran.status == 1
     assert "recall@5" not in ran.out
@@ -265,10 +264,8 @@ def test_an_erase_of_what_a_merge_made_empties_the_question_too(within: Scope) -
 def test_a_question_that_names_no_record_goes_with_the_last_words_of_its_scope() -> None:
     here = scope()
     rows = given.fill(here)
-    lines = given.lines(
-        {"query": "anvil", "expected": ["anvil-tower"]}, {"query": "what anvils cost", "negative": True}
-    )
-    suite, _ = probing.import_suite(scope=here, name="n", lines=lines, by="ann")
+    asked: list[dict[str, Any]] = [{"query": "anvil", "expected": ["anvil-tower"]}, {"query": "cost", "negative": True}]
+    suite = given.imported(here, *asked)
     erase(rows[0])
     assert suite.probes.get(number=2).query
     for row in rows[1:]:
@@ -300,9 +297,29 @@ def test_a_superseded_value_that_comes_no_more_is_not_stale() -> None:
     given.fill(here)
     old, new = (observe(f"The gate is on level {n}", within=here, external_id=f"gate-{n}") for n in (2, 3))
     asked = {"query": "level of the gate", "expected": ["gate-3"], "outdated": ["gate-2"]}
-    suite, _ = probing.import_suite(scope=here, name="dated", lines=given.lines(asked), by="ann")
+    suite = given.imported(here, asked)
     assert probing.run_suite(suite=suite, by="ann").figures.stale == 1
     with transaction.atomic():
         store.move(scope_id=here.pk, ids=[old.pk], to=Status.QUARANTINED)
     assert probing.run_suite(suite=suite, by="ann").figures.stale == 0
     assert new.pk in suite.probes.get().expected
+
+
+# --- as of a date -----------------------------------------------------------------------------------------------------
+
+
+def test_a_probe_as_of_a_date_is_asked_of_what_was_believed_then() -> None:
+    """R112, C14: the value of then is found then, and only then; the value of now leaks there where it is forbidden."""
+    here = scope()
+    given.fill(here)
+    old = observe("The gate is on level 2", within=here, external_id="gate-2")
+    moment = database_now()
+    with transaction.atomic():
+        store.move(scope_id=here.pk, ids=[old.pk], to=Status.ARCHIVED)
+    new = observe("The gate is on level 3", within=here, external_id="gate-3", created_at=database_now())
+    asked = {"query": "level of the gate", "expected": ["gate-2"], "forbidden": ["gate-3"]}
+    then = {**asked, "as_of": moment.isoformat()}
+    suite = given.imported(here, asked, then)
+    figures = probing.run_suite(suite=suite, by="ann").figures
+    assert (figures.probes, figures.left_out, figures.missing) == (2, 0, {1: (old.pk,)})
+    assert figures.leaked == {1: (new.pk,)}

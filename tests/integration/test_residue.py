@@ -63,6 +63,12 @@ def test_a_refused_item_takes_no_place(within: Scope) -> None:
     assert [item.held for item in held.items] == [False] * 3 + [True] * 7
 
 
+def test_what_is_not_english_is_held_and_flagged_as_judged_by_nobody(within: Scope) -> None:
+    """R134: the check of grammar knows English, and says so of everything else."""
+    items = hold(within, "The relay is slow", "Das Relais ist langsam", "リレーが遅い", "何時ですか？").items
+    assert [(item.held, item.judged) for item in items] == [(True, True), (True, False), (True, False), (False, False)]
+
+
 def test_the_same_item_twice_takes_one_place(within: Scope) -> None:
     held = hold(within, "The relay is slow", "the relay is slow.", *numbered(1, 6))
     assert held.held == 8

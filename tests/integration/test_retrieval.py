@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
+from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from observations import retrieval, store
+from observations.checks import search_is_weighed
 from observations.embedding import HASHING, EmbeddingError, Matrix, Profile
 from observations.models import Observation, Scope, Use
 from observations.records import Claim, Past, SourceRef, Status, WrittenBy
@@ -133,6 +135,23 @@ def test_more_asked_for_than_there_is_gives_all_there_is() -> None:
     assert [hit.id for hit in asked(here, k=100_000).hits] == ids
 
 
+def test_what_has_no_vector_yet_fills_an_answer_and_never_comes_before_what_was_compared() -> None:
+    """C14: k rows wherever there are k. The newest first; a new claim is not reconciled with what nobody compared."""
+    here = scope()
+    ids = fill(here, [1.0, 2.5], label="r")
+    with transaction.atomic():
+        claims = [Claim(text=f"unheard {n}", external_id=f"u{n}") for n in range(3)]
+        written = store.add_observations(scope=here, claims=claims, written_by=WrittenBy.DELIBERATE)
+    late = [row.id for row in reversed(written)]
+    hits = asked(here, k=4).hits
+    assert [hit.id for hit in hits] == [*ids, *late[:2]]
+    assert [hit.why for hit in hits] == [Why.MEANING, Why.MEANING, Why.NEITHER, Why.NEITHER]
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert not any(hit.relevant for hit in hits[2:])
+    near = retrieval.nearest(scope=here, text="q", vector=Scripted().embed(["q"])[0], profile=HASHING)
+    assert [hit.id for hit in near] == ids
+
+
 # --- words and meaning ----------------------------------------------------------------------------------------------
 
 
@@ -181,6 +200,52 @@ def test_inflected_words_meet() -> None:
     assert [hit.id for hit in asked(here, "which agency did she research", embedder=Dead()).hits] == [row.pk]
 
 
+def test_a_row_is_found_by_the_words_of_its_key_that_its_text_does_not_hold() -> None:
+    """A list's line names neither whom it is about nor what is said of it."""
+    here = scope()
+    rows = [observe("- 2019 - Nils Berg", within=here, key=(town, "mayor", "Nils Berg")) for town in ("Ulm", "Gotha")]
+    assert asked(here, "who is the mayor of Gotha?", k=1, embedder=Dead()).hits[0].id == rows[1].pk
+
+
+def test_a_row_whose_subject_alone_bears_the_name_in_a_query_comes_before_what_reads_like_it() -> None:
+    """Decision 0020. The control: without the weight of a name the row that is nearer comes first."""
+    here = scope()
+    fill(here, [1.4] * 30, label="other")
+    [near] = fill(here, [1.25], label="near")
+    named = observe("- 2019 - Nils Berg", within=here, key=("Gotha", "mayor", "Nils Berg"))
+    query = "who has led the good town of Gotha for all these years?"
+    assert asked(here, query, k=1).hits[0].id == named.pk
+    with override_settings(PALIMPSEST_SEARCH_SUBJECT=0.0):
+        assert asked(here, query, k=1).hits[0].id == near
+
+
+def test_a_name_that_many_rows_bear_tells_none_of_them_apart() -> None:
+    here = scope()
+    rows = [observe(f"note {n}", within=here, key=("Ana", "note", "")) for n in range(20)]
+    named = {hit.id: hit.named for hit in asked(here, "what did Ana note?", k=20).hits}
+    assert max(named.values()) < 0.01
+    assert named.keys() == {row.pk for row in rows}
+
+
+def test_a_hit_says_its_place_in_each_list() -> None:
+    here = scope()
+    near, far = fill(here, [0.1, 0.5], label="r")
+    row = observe("the relay hums", within=here)
+    hits = {hit.id: (hit.place_by_words, hit.place_by_meaning) for hit in asked(here, "relay", k=3).hits}
+    assert hits == {near: (None, 1), far: (None, 2), row.pk: (1, 3)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("WORDS", -0.1), ("WORDS", 11.0), ("SUBJECT", float("nan")), ("FADING", 1.5), ("FADING", -1.0)]
+)
+def test_a_weight_that_makes_no_sense_is_one_sentence(name: str, value: float) -> None:
+    """At the start, by a system check, and never as a wrong order."""
+    with override_settings(**{f"PALIMPSEST_SEARCH_{name}": value}):
+        [message] = search_is_weighed()
+    assert message.id == "palimpsest.E012"
+    assert f"PALIMPSEST_SEARCH_{name} is {value}: give it a number from 0 to" in str(message.msg)
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -213,11 +278,14 @@ def test_an_empty_query_finds_nothing_and_is_no_failure(query: str) -> None:
 def test_a_vector_of_another_profile_is_never_compared() -> None:
     """DESIGN 3: refused, not scored as 0; the words still count."""
     here = scope()
-    fill(here, [0.1], label="hashing")
+    [stranger] = fill(here, [0.1], label="hashing")
     row = observe("the relay hums", within=here)
     other = Profile(name="other", model_id="o", file_hash="", dimensions=256, t_candidate=0.9, t_merge=0.95)
     hits = asked(here, "relay", embedder=Scripted(profile=other)).hits
-    assert [(hit.id, hit.cosine) for hit in hits] == [(row.pk, None)]
+    assert [(hit.id, hit.cosine, hit.why) for hit in hits] == [
+        (row.pk, None, Why.WORDS),
+        (stranger, None, Why.NEITHER),
+    ]
 
 
 def test_one_profiles_vectors_of_two_lengths_do_not_break_the_answer() -> None:
@@ -283,7 +351,7 @@ def test_a_read_costs_the_same_few_queries_however_much_there_is() -> None:
         with CaptureQueriesContext(connection) as queries:
             asked(here, k=5)
         counts.append(len([q for q in queries if "SAVEPOINT" not in q["sql"]]))
-    assert counts == [4, 4]
+    assert counts == [6, 6]
 
 
 # --- nothing works --------------------------------------------------------------------------------------------------
@@ -321,7 +389,7 @@ def test_an_unknown_call_site_is_a_mistake_of_the_caller() -> None:
 
 
 def test_call_sites_are_named_in_one_table() -> None:
-    """R21, R22, R23, DESIGN 6."""
+    """R20, R21, R22, R23, DESIGN 6."""
     assert (CALL_SITES["is_known"], CALL_SITES["nearest"], CALL_SITES["context"]) == (2, 3, 10)
 
 

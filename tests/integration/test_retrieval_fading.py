@@ -15,6 +15,9 @@ from observations import fading, retrieval, store
 from observations.embedding import HASHING
 from observations.models import Scope, database_now
 from observations.records import Claim, MemoryKind, WrittenBy
+from observations.retrieval.asking import asked_of
+from observations.retrieval.meaning import by_meaning
+from observations.retrieval.words import by_words
 from tests.building import scope
 from tests.integration.test_retrieval import Dead, Scripted
 
@@ -127,8 +130,8 @@ def test_many_faded_rows_do_not_hide_the_fresh_one_behind_them() -> None:
     here = scope()
     fill(here, [(0.80 + n / 100_000, FADED) for n in range(400)])
     [fresh] = fill(here, [(0.80, FRESH)], text="fresh")
-    asked = retrieval._asked("q", Scripted())
-    naive = retrieval._by_meaning(here, asked, 50, fades=0.0, also=())
+    asked = asked_of("q", Scripted())
+    naive = by_meaning(here, asked, 50, fades=0.0, also=())
     assert fresh not in naive.cosines
     assert found(here, k=5)[0] == fresh
 
@@ -137,7 +140,7 @@ def test_many_faded_rows_with_the_same_words_do_not_hide_the_fresh_one() -> None
     here = scope()
     fill(here, [(0.0, FADED)] * 400, text="relay")
     [fresh] = fill(here, [(0.0, FRESH)], text="relay fresh")
-    naive = retrieval._by_words(here, "relay", 50, fades=0.0)
+    naive = by_words(here, "relay", 50, fades=0.0)
     assert fresh not in naive.shares
     assert found(here, query="relay", embedder=Dead())[0] == fresh
 

@@ -211,6 +211,9 @@ def test_the_day_begins_at_midnight_of_utc_wherever_the_session_is(zone: str) ->
 @pytest.mark.django_db
 def test_what_was_spent_is_one_query_by_the_index() -> None:
     """The start of the day is the same for the whole statement, so that the index of days can serve."""
+    days = [midnight() - timedelta(days=n % 50) for n in range(2_000)]  # as many that reading them all is dearer
+    fields: dict[str, Any] = {"purpose": "promote", "model": KNOWN, "prompt_version": "p1", "answer": Answer.OK}
+    ModelCall.objects.bulk_create(ModelCall(at=day, cost_microdollars=1, **fields) for day in days)
     with CaptureQueriesContext(connection) as queries:
         spending.spent_today()
     assert len(queries) == 1

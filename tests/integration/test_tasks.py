@@ -21,7 +21,7 @@ from observations.records import Claim, Status, WrittenBy
 from observations.tasks import embed, sweep
 from tests import probing
 from tests.acceptance.acting import let_the_grace_pass
-from tests.building import observe, propose, scope
+from tests.building import first_confirms, observe, propose, scope, seconded
 from tests.conftest import superuser
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -304,6 +304,7 @@ def test_a_wide_plan_needs_its_second_confirmation_here_too(plan: Plan) -> None:
         admin.execute("SET session_replication_role = replica")
         admin.execute("UPDATE consolidation_operation SET policy_hash = %s", [Policy.objects.effective(scope="x").hash])
     assert tasks.apply_plan(plan.pk, "olga") == outbox.REFUSED
+    first_confirms(plan)
     assert tasks.apply_plan(plan.pk, "olga", confirmed=True) == "1 applied"
 
 
@@ -343,6 +344,7 @@ def pruned() -> Operation:
     operation = propose(Kind.PRUNE, [row])
     Outbox.objects.filter(done_at=None).update(done_at=database_now())
     review.approve(operation=operation, by="maya", reason="too old")
+    seconded(operation)
     assert runner.apply(operation=Operation.objects.get(pk=operation.pk), by="olga").outcome == "applied"
     return Operation.objects.get(pk=operation.pk)
 

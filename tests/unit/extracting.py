@@ -82,12 +82,22 @@ def extracted(said: Sequence[EpisodeRecord], *claims: Any) -> Extracted:
 
 
 def verdict(words: str, text: str, *, quote: str | None = None, **fields: Any) -> str:
-    """Of one claim about one turn: "" when it is believed, otherwise the name of its refusal."""
+    """Of one claim about one turn: "" when it is believed, otherwise the name of the doubt, held back or refused."""
     names = ("speaker", "role", "at")
     about = turn(words, **{name: fields.pop(name) for name in names if name in fields})
     read = extracted([about], claim(text, words if quote is None else quote, **fields))
-    assert len(read.claims) + len(read.refused) == 1
+    assert len(read.claims) + len(read.held) + len(read.refused) == 1
+    if read.held:
+        assert read.held[0].doubt is not None
+        return read.held[0].doubt.name
     return read.refused[0].refusal.name if read.refused else ""
+
+
+def held(words: str, text: str, *, quote: str | None = None, **fields: Any) -> Proposed | None:
+    """The one claim about one turn where it is held back; None where it is believed or refused."""
+    names = ("speaker", "role", "at")
+    about = turn(words, **{name: fields.pop(name) for name in names if name in fields})
+    return next(iter(extracted([about], claim(text, words if quote is None else quote, **fields)).held), None)
 
 
 def believed(words: str, text: str, *, quote: str | None = None, **fields: Any) -> Proposed:
@@ -96,4 +106,5 @@ def believed(words: str, text: str, *, quote: str | None = None, **fields: Any) 
     about = turn(words, **{name: fields.pop(name) for name in names if name in fields})
     read = extracted([about], claim(text, words if quote is None else quote, **fields))
     assert not read.refused, read.refused[0].refusal
+    assert not read.held, read.held[0].doubt
     return read.claims[0]

@@ -97,9 +97,13 @@ READS: list[tuple[Callable[[Client], object], object]] = [
     (lambda c: c.search("tea"), []),
     (lambda c: c.search("tea", subject="Ana", include_history=True), []),
     (lambda c: c.known("tea"), []),
-    (lambda c: c.core("persona"), ""),
-    (lambda c: c.observations(), ([], "")),
-    (lambda c: c.history("obs_1"), []),
+    (lambda c: c.list_observations(), ([], "")),
+    (lambda c: c.get_observation("obs_1"), {}),
+    (lambda c: c.history_of_observation("obs_1"), []),
+    (lambda c: c.intake_status(), {}),
+    (lambda c: c.core_list(), []),
+    (lambda c: c.core_get("persona"), {}),
+    (lambda c: c.core_revisions("persona"), ([], "")),
 ]
 BROKEN: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {
     "it never answers": never,
@@ -159,17 +163,22 @@ def test_every_call_names_its_scope_and_carries_the_token_and_writes_carry_a_key
     """As the API wants it."""
     memory = of(store.url)
     memory.prompt(about="tea", session="s1")
-    memory.core("persona")
+    memory.core_get("persona")
     memory.remember("Ana likes tea.", stated_by="agent", key="k1")
     memory.store_facts([{"text": "x"}], about="Ana", author={"name": "Ana", "role": "user"})
     memory.observe([{"text": "Hi", "role": "user"}])
     memory.correct("obs_1", "Ana likes coffee.")
     memory.retire("obs_1", why="wrong")
     memory.restore("obs_1")
+    memory.take_back("obs_1")
     memory.forget(ids=["obs_1"])
     memory.propose("retire", ["obs_1"])
-    memory.hold_residue(["The relay team answers slowly."], session="s1")
-    memory.edit_core("persona", "append", text="Patient.", revision=3)
+    memory.residue_hold(["The relay team answers slowly."], session="s1")
+    memory.core_create("persona", "Patient.", limit=90)
+    memory.core_append("persona", "Brief.", revision=3)
+    memory.core_replace("persona", "Brief", "Short", revision=4)
+    memory.core_rethink("persona", "Kind.", revision=5)
+    memory.core_undo("persona", revision=6)
     paths = [request["path"] for request in store.requests]
     assert paths == [
         "/api/v1/prompt",
@@ -180,10 +189,15 @@ def test_every_call_names_its_scope_and_carries_the_token_and_writes_carry_a_key
         "/api/v1/observations/obs_1/correct",
         "/api/v1/observations/obs_1/retire",
         "/api/v1/observations/obs_1/restore",
+        "/api/v1/observations/obs_1/take-back",
         "/api/v1/forget",
         "/api/v1/proposals",
         "/api/v1/residue",
+        "/api/v1/core",
         "/api/v1/core/persona/append",
+        "/api/v1/core/persona/replace",
+        "/api/v1/core/persona/rethink",
+        "/api/v1/core/persona/undo",
     ]
     assert all(request["headers"]["Authorization"] == f"Bearer {TOKEN}" for request in store.requests)
     assert all(request["body"]["scope"] == "team/a" for request in store.requests if request["body"])
@@ -201,7 +215,7 @@ def test_a_write_that_is_refused_says_why(store: Store) -> None:
     }
     store.act = lambda handler: reply(handler, 409, problem)
     with pytest.raises(NotWritten, match="Somebody else was faster") as caught:
-        of(store.url).edit_core("persona", "append", text="x", revision=3)
+        of(store.url).core_append("persona", "x", revision=3)
     assert (caught.value.status, caught.value.problem["extra"]) == (409, {"current": 4})
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from observations.extraction import Dropped, asking
+from observations.extraction import HOLDABLE, Dropped, Refusal, asking
 from observations.records import MemoryKind, StatedBy
-from tests.unit.extracting import MONDAY, believed, claim, extracted, turn, turns, verdict
+from tests.unit.extracting import MONDAY, believed, claim, extracted, held, turn, turns, verdict
 
 # What Ana says on Monday 8 April 2024, and what may be remembered of it.
 BELIEVED = [
@@ -80,8 +80,14 @@ def test_what_a_turn_says_is_believed(words: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "text", "refusal"), REFUSED)
-def test_what_a_turn_does_not_say_is_refused_by_name(words: str, text: str, refusal: str) -> None:
+def test_what_a_turn_does_not_say_is_believed_by_nobody_and_its_doubt_has_a_name(
+    words: str, text: str, refusal: str
+) -> None:
+    """No question, wish or denial becomes a claim that anybody reads: it is refused, or held back for a person."""
     assert verdict(words, text) == refusal
+    back = held(words, text)
+    assert (back is not None) == (refusal != "NOT_SAID")  # nothing of it is in the turn: never stored (C3)
+    assert back is None or (back.doubt is not None and back.doubt in HOLDABLE)
 
 
 def test_a_claim_carries_its_turn_its_quote_and_whose_word_it_is() -> None:
@@ -108,6 +114,7 @@ def test_c3_a_line_of_our_own_question_is_not_found_in_the_source() -> None:
         for quote in (line, "Please rename the file", "Morning!"):
             read = extracted(CHAT, claim(line, quote))
             assert not read.claims, line
+            assert not read.held, line
             assert read.refused[0].reason.startswith("not found in the source"), line
 
 
@@ -126,6 +133,7 @@ def test_c3_our_words_in_other_words_with_a_rare_one_kept_are_refused(text: str,
     """C3, the variant: reworded, one rare token kept, and a quote that stands in the transcript."""
     read = extracted(CHAT, claim(text, quote))
     assert not read.claims
+    assert not read.held  # nothing is stored, not even for a person to look at
     assert read.refused[0].reason
 
 
@@ -209,7 +217,7 @@ def test_a_claim_about_the_other_speaker_needs_words_about_them() -> None:
     of_the_other = claim("John has a lovely garden", "Your garden is lovely", label=1)
     read = extracted(said, of_another, of_the_other)
     assert [one.text for one in read.claims] == ["John has a lovely garden"]
-    assert read.refused[0].refusal.name == "SUBJECT"
+    assert [(one.text, one.doubt) for one in read.held] == [("Tim collects jerseys", Refusal.SUBJECT)]
 
 
 def test_a_pronoun_may_stand_for_somebody_named_a_turn_before() -> None:

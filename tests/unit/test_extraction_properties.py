@@ -57,4 +57,4 @@ def test_any_claim_about_any_turn_is_believed_or_refused_once(words: str, text: 
         start, end = one.quote
         assert words[start:end].strip()
         assert one.stated_by is said[1].stated_by
-    assert len(read.claims) + len(read.refused) == 2
+    assert len(read.claims) + len(read.held) + len(read.refused) == 2

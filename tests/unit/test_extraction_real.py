@@ -1,15 +1,16 @@
-"""Extraction on real dialogue: what annotators observed of 2,960 turns passes, beside others it does not (C3)."""
+"""Extraction on real dialogue: what annotators observed of 2,960 turns is kept, beside others it is not (C3)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import groupby
 
 import pytest
 
 from observations import extraction
-from observations.extraction import Extracted, Refusal
+from observations.extraction import HOLDABLE, Extracted, Refusal
 from observations.records import EpisodeRecord
 from tests import locomo
 from tests.scripted import ScriptedCompleter
@@ -48,19 +49,19 @@ def read(conversation: locomo.Conversation, *, at_once: int) -> Iterator[Extract
             yield extraction.read(reply=model.complete(request), turns=turns, before=before)
 
 
-def test_what_annotators_observed_is_believed_of_the_turns_they_cite() -> None:
-    """1,283 observations, one scripted claim each: 1,237 pass (96.4%). The other 46 cite a turn that does not say it
-    (another speaker's taste, a date, number, name or judgement from elsewhere), or one that asks, wishes or denies.
+def test_what_annotators_observed_is_believed_or_held_back_of_the_turns_they_cite() -> None:
+    """1,283 observations, one scripted claim each: 1,237 are believed (96.4%) and 46 held back, none refused. The 46
+    cite a turn that says only a part of it (a date, number, name or judgement from elsewhere, another speaker's taste),
+    or one that asks, wishes or denies.
     """
     told = [each for conversation in locomo.conversations() for each in read(conversation, at_once=20)]
     kept = [one for each in told for one in each.claims]
-    why = Counter(refused.refusal for each in told for refused in each.refused)
-    assert len(kept) + why.total() == 1283
+    back = [one for each in told for one in each.held]
+    assert [refused for each in told for refused in each.refused] == []
+    assert len(kept) + len(back) == 1283
     assert len(kept) >= 1230
-    assert set(why) <= {
-        *(Refusal.NOT_SAID, Refusal.SUBJECT, Refusal.NAME, Refusal.NUMBER, Refusal.DATE),
-        *(Refusal.QUESTION, Refusal.UNSURE, Refusal.DENIED),
-    }
+    why = Counter(one.doubt for one in back)
+    assert set(why) <= set(HOLDABLE)
     assert why[Refusal.NOT_SAID] <= 15
 
 
@@ -82,19 +83,33 @@ def test_every_claim_rests_on_words_that_are_really_there() -> None:
             assert turns[one.episode].text[start:end].split() == quotes[one.text].split()
 
 
-def test_what_was_observed_elsewhere_is_not_believed_of_other_turns() -> None:
-    """Each fourth observation, set under the speaker of a turn of another conversation: 19 of 20 are refused, though
-    the quote stands in the turn. A check of the quote alone would believe them all.
+def test_what_was_observed_elsewhere_is_not_believed_of_other_turns_and_seldom_held_back(
+    show: Callable[[str], None],
+) -> None:
+    """Each fourth observation, set under the speaker of a turn of another conversation, with the whole session around:
+    19 of 20 are not believed, and 9 of 10 refused, though the quote stands in the turn. A check of the quote alone
+    would believe them all; holding back whatever has one word of the session would put most of them before a person.
     """
     conversations = locomo.conversations()
-    believed = tried = 0
+    counted: Counter[str] = Counter()
     for at, conversation in enumerate(conversations):
+        sessions = {turn.source_uri: (turn, session) for session in by_session(conversation) for turn in session}
         other = conversations[at - 1]
-        by_source = {turn.source_uri: turn for turn in records(conversation)}
         for noted, foreign in list(zip(conversation.noted, other.noted, strict=False))[::4]:
-            turn = by_source[noted.turn]
+            turn, session = sessions[noted.turn]
             text = foreign.text.replace(foreign.subject, turn.speaker)
-            tried += 1
-            believed += len(extracted([turn], claim(text, noted.quote)).claims)
+            for name, said in (("alone", [turn]), ("in its session", session)):
+                read = extracted(said, claim(text, noted.quote, label=said.index(turn)))
+                word = "believed" if read.claims else "held back" if read.held else "refused"
+                counted[f"{name}: {word}"] += 1
+    tried = counted.total() // 2
+    show(f"{tried} claims of other conversations; {dict(sorted(counted.items()))}")
     assert tried > 250
-    assert believed <= 0.06 * tried
+    for name in ("alone", "in its session"):
+        assert counted[f"{name}: believed"] <= 0.06 * tried
+        assert counted[f"{name}: held back"] <= 0.1 * tried
+
+
+def by_session(conversation: locomo.Conversation) -> list[list[EpisodeRecord]]:
+    """The turns of a conversation, session by session."""
+    return [list(turns) for _, turns in groupby(records(conversation), key=lambda turn: turn.session)]

@@ -267,7 +267,8 @@ def test_c2_a_hostile_reply_ends_as_what_it_is(name: str) -> None:
         assert (read.claims, read.refused) == ((), ())
     elif isinstance(expected, Refusal):
         assert not read.claims
-        assert {refused.refusal for refused in read.refused} == {expected}
+        doubts = {one.doubt for one in read.held}
+        assert {refused.refusal for refused in read.refused} | doubts == {expected}
 
 
 @pytest.mark.parametrize("name", REPLIES)
@@ -288,8 +289,8 @@ def test_every_claim_beyond_what_can_be_checked_is_refused_by_name() -> None:
 
 
 def test_refused_items_name_their_turn_and_their_text() -> None:
-    [refused] = extracted(SAID, claim("Ana moved to Berlin", "I moved to Bonn", label=2)).refused
-    assert (refused.text, refused.episode, refused.quote) == ("Ana moved to Berlin", 3, (0, 15))
+    [refused] = extracted(SAID, claim("Lena repairs old boats", "I moved to Bonn", label=2)).refused
+    assert (refused.text, refused.episode, refused.quote) == ("Lena repairs old boats", 3, (0, 15))
 
 
 def test_believing_the_replies_would_remember_what_nobody_said() -> None:

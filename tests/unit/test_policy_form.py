@@ -9,8 +9,8 @@ from django.http import QueryDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consolidation.admin import policy_words as words
-from consolidation.admin.policy_form import Draft, shown
+from consolidation.admin.rules import policy_words as words
+from consolidation.admin.rules.policy_form import Draft, shown
 from consolidation.policy import RANGES, Policy, Retention, Trigger
 from observations.records import MemoryKind, StatedBy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -85,6 +86,21 @@ def test_times_are_the_nearest_rank() -> None:
     assert (figures.p50, figures.p95) == (50, 95)
 
 
+def test_which_rows_were_missed_leaked_outdated_or_mistaken_is_kept_by_probe() -> None:
+    """R112: a page can say what went wrong with which probe, not only how often."""
+    figures = counted(
+        (asked(1, 10, 11), came(10)),
+        (asked(2, 20, forbidden=frozenset({66}), outdated=frozenset({21})), came(20, 66, 21)),
+        (asked(3, 30, negative=True), came(30)),
+        (asked(4, 40), came(40)),
+    )
+    assert (figures.missing, figures.leaked, figures.staled) == ({1: (11,)}, {2: (66,)}, {2: (21,)})
+    assert (figures.confused, figures.stale, figures.mistaken) == ((3,), 1, 1)
+    document = probes.figures_json(figures)
+    assert document["leaked"] == {"2": [66]}
+    assert document["measures"]["missing"] == {"1": [11]}  # type: ignore[index]
+
+
 # --- controls ---------------------------------------------------------------------------------------------------------
 
 
@@ -105,6 +121,14 @@ def test_no_number_is_shown_where_a_control_does_not_fail() -> None:
     assert document["gates"]
 
 
+def test_chance_draws_a_probe_about_the_past_from_the_rows_of_then() -> None:
+    """R31: the store has grown since; by chance among the five rows of then every answer holds everything."""
+    probe, five = asked(1, 1), (1, 2, 3, 4, 5)
+    now, then = Store(rows=ROWS), Store(rows=ROWS, past={1: five})
+    assert counted((probe, came(*five)), store=now).why_not == ""
+    assert "random" in counted((probe, came(*five)), store=then).why_not
+
+
 def test_a_store_that_finds_nothing_is_still_measured() -> None:
     """Else a fall to nothing could not be said."""
     figures = counted(*((asked(n, n), came(100 + n)) for n in range(1, 11)))
@@ -119,7 +143,9 @@ def test_a_store_that_finds_nothing_is_still_measured() -> None:
     ],
 )
 def test_an_answer_that_is_not_whole_is_no_number(pairs: list[tuple[Probe, Found]], why: str) -> None:
-    assert why in counted(*pairs).why_not
+    figures = counted(*pairs)
+    assert why in figures.why_not
+    assert "measures" not in probes.figures_json(figures)
 
 
 # --- reading files ----------------------------------------------------------------------------------------------------
@@ -175,6 +201,66 @@ def test_units_say_which_records_are_one_claim() -> None:
     assert dict(sheet({"unit": "x", "ids": ["a", "b"]}, {"unit": "y", "ids": ["c"]}).units) == {"a": 1, "b": 1, "c": 2}
 
 
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+
+def test_yaml_has_the_fields_of_a_line_and_a_word_stays_the_word_that_was_written() -> None:
+    """R112: ids that look like numbers, dates or `no` are still ids."""
+    text = """
+- query: When does the ferry leave?
+  expected: [12, 2024-01-31, no, ferry-1]
+  as_of: 2024-02-01
+- {query: What does it cost?, negative: true, expected: [0x10]}
+- unit: ferry
+  ids: [ferry-1, "12"]
+- query: nothing
+"""
+    read = probes.read_yaml(text)
+    assert [line.expected for line in read.lines] == [("12", "2024-01-31", "no", "ferry-1"), ("0x10",)]
+    assert [line.negative for line in read.lines] == [False, True]
+    assert read.lines[0].as_of == datetime(2024, 2, 1, tzinfo=UTC)
+    assert (read.units, read.expect_nothing) == ({"ferry-1": 1, "12": 1}, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a: [b", "it is not YAML (line"),
+        ("- query: &a secret\n- query: *a", "line 1 has an anchor"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "line 1 has an anchor"),
+        ("- !!python/object/apply:os.system ['true']", "line 1 has a tag"),
+        ("- query: !secret words", "line 1 has a tag"),
+        ("[" * 50, "deeper"),
+        ("[" * 5_000, "it is not YAML"),
+        ("- " * 50, "deeper"),
+        ("- query: q\n  query: secret", "it is not YAML (line 1)"),
+        ("query: q", "no list of probes"),
+        ("", "no list of probes"),
+        ("- query: q\n---\n- query: r", "it is not YAML"),
+        ("- query: \x00", "it is not YAML"),
+    ],
+)
+def test_yaml_that_is_hostile_or_broken_is_refused_whole_without_its_words(text: str, why: str) -> None:
+    with pytest.raises(probes.Unreadable) as refused:
+        probes.read_yaml(text)
+    assert why in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_an_entry_of_yaml_that_is_no_probe_is_named() -> None:
+    read = probes.read_yaml("- query: q\n  expected: a\n- just words\n- ~")
+    assert [why.partition(":")[0] for why in read.unusable] == ["entry 1", "entry 2", "entry 3"]
+
+
+@pytest.mark.parametrize(
+    "text", ["it's: a #trap", "true", "\u202e\U0001f600 ok", "a\nb", "- x", "!!str", " ", "2024-01-01"]
+)
+def test_what_is_written_as_yaml_is_read_back(text: str) -> None:
+    entry = probes.Entry(fields={"query": f"q {text}", "expected": [text], "negative": True}, comments=("why",))
+    [line] = probes.read_yaml(probes.write_yaml([entry], heading=["a draft"])).lines
+    assert (line.query, line.expected, line.negative) == (f"q {text}".strip(), (text,), True)
+
+
 # --- before and after -------------------------------------------------------------------------------------------------
 
 WELL = counted(*((asked(n, n), came(n)) for n in range(1, 11)))
@@ -198,7 +284,7 @@ def test_the_three_numbers_stand_side_by_side() -> None:
 
 def test_a_fall_by_one_probe_is_said_with_the_probe_and_advised_against() -> None:
     """R112, R118."""
-    worse = replace(WELL, recall=0.9, missed=(4,))
+    worse = replace(WELL, recall=0.9, missing={4: (4,)})
     impact = Impact(before=numbers(), after=numbers(worse))
     assert probes.falling_lines(impact) == [
         "RECALL FELL  recall@5 of team went from 1.0000 to 0.9000 (lost: probe 4 of team)",
@@ -209,7 +295,7 @@ def test_a_fall_by_one_probe_is_said_with_the_probe_and_advised_against() -> Non
 
 def test_a_lost_probe_is_named_though_another_one_gained() -> None:
     """R112: the same mean may hide a loss."""
-    before, after = replace(WELL, recall=0.9, missed=(4,)), replace(WELL, recall=0.9, missed=(7,))
+    before, after = replace(WELL, recall=0.9, missing={4: (4,)}), replace(WELL, recall=0.9, missing={7: (7,)})
     impact = Impact(before=numbers(before), after=numbers(after))
     assert impact.fell == ()
     assert "lost        probe 7 of team" in probes.impact_lines(impact)

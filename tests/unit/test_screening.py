@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observations.screening import Secret, secret_in
+from observations.screening import Secret, credentials, numbers, secret_in
 from tests.jsonl import real
 
 HEX: Final = "3f9a0c7be1d24586"
@@ -208,3 +209,26 @@ def test_any_text_is_looked_at_without_an_error(text: str) -> None:
 def test_a_long_text_takes_no_long_time(piece: str) -> None:
     """Linear, or near enough: a turn may hold a whole log."""
     secret_in(piece * (200_000 // len(piece)))
+
+
+@pytest.mark.parametrize("text", [text for text, _ in SECRETS.values()])
+def test_a_text_is_passed_over_only_where_looking_would_find_nothing(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a pattern finds has one of its signs, however it is written; and figures enough for a number."""
+    written = [text, text.lower(), text.upper(), text.title(), text.swapcase()]
+    quick = [secret_in(each) for each in written]
+    monkeypatch.setattr(credentials, "_SIGNS", dict.fromkeys(credentials._SIGNS, ("",)))
+    monkeypatch.setattr(numbers, "_PAPERS", tuple(replace(paper, fewest=0) for paper in numbers._PAPERS))
+    assert [secret_in(each) for each in written] == quick
+
+
+DRAWN: Final = [paper for paper in numbers._PAPERS if "(?=" not in paper.shape.pattern]  # others say it themselves
+
+
+@pytest.mark.parametrize("paper", DRAWN, ids=lambda paper: paper.shape.pattern[40:70])
+@settings(max_examples=10)
+@given(data=st.data())
+def test_no_number_has_fewer_figures_than_its_kind_says(paper: numbers._Paper, data: st.DataObject) -> None:
+    found = data.draw(st.from_regex(paper.shape, fullmatch=True))
+    assert sum(map(str.isdigit, found)) >= paper.fewest

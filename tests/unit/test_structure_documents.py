@@ -17,7 +17,9 @@ from packaging.version import Version
 
 from consolidation.operations import Approval, Kind, State
 from consolidation.policy import RANGES, Policy, Trigger
+from observations.prompting import CLEAN
 from observations.records import MemoryKind, Outcome, StatedBy, Status, WrittenBy
+from observations.retrieval import CALL_SITES
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("memory_site", "observations", "consolidation")
@@ -27,6 +29,7 @@ DOCUMENTS = {
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 }
 OPERATIONS = DOCUMENTS[Path("docs/operations.md")]
+READING = DOCUMENTS[Path("docs/reading.md")]
 GLOSSARY = DOCUMENTS[Path("docs/glossary.md")]
 DECISIONS = sorted(path for path in DOCUMENTS if re.fullmatch(r"\d{4}-.*", path.name))
 NO_SETTING = {
@@ -57,7 +60,7 @@ def test_every_command_and_sub_command_is_in_the_table_of_commands() -> None:
 
 
 def test_every_command_in_the_table_exists() -> None:
-    named = set(re.findall(r"manage\.py (\w+(?: (?:[a-z]+\b))?)", OPERATIONS))
+    named = set(re.findall(r"manage\.py (\w+(?: (?:[a-z-]+\b))?)", OPERATIONS))
     known = set(commands()) | {"check", "createsuperuser"}
     gone = [name for name in named if name not in known and name.split()[0] not in known - {"memory", "consolidate"}]
     assert not gone, f"docs/operations.md names {', '.join(gone)}, which manage.py does not know"
@@ -121,6 +124,20 @@ def test_every_place_of_the_admin_is_in_the_table_of_pages() -> None:
     named = set(re.split(r", (?:and )?", ", ".join(re.findall(r"^\| ([A-Z][^|]+?) \|", table, re.MULTILINE))))
     assert len(places) > 15
     assert places <= named, f"docs/operations.md, Pages of the admin: add {sorted(places - named)}"
+
+
+def test_every_call_site_is_in_the_table_of_call_sites_with_its_k() -> None:
+    """R20; how well reading works is measured is no reader of its own: it asks as somebody who looks."""
+    table = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", READING, re.M))
+    assert table == {name: str(k) for name, k in CALL_SITES.items() if name != "probe"}
+    assert CALL_SITES["probe"] == CALL_SITES["search"]
+
+
+def test_the_document_says_of_every_section_where_it_is_cleaned_and_why_episodes_are_when_they_are_read() -> None:
+    """R24: the table says what `prompting.CLEAN` says, and a paragraph gives the reason."""
+    table = dict(re.findall(r"^\| ([A-Z][\w ]+?) \| (on (?:write|read))", READING, re.M))
+    assert table == {section.value: clean.value for section, clean in CLEAN.items()}
+    assert "**Why episodes are selected when they are read, and observations are not (R24).**" in READING
 
 
 def test_every_entry_of_the_schedule_that_is_named_exists() -> None:

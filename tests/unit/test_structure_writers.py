@@ -10,12 +10,13 @@ import pytest
 from django.apps import apps
 from django.db.models import ForeignObjectRel
 
-from tests.structure_writers import MEMORY, Known, learn, writes
+from tests.structure_writers import MEMORY, Known, learn, parsed, writes
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("memory_site", "observations", "consolidation")
 WRITERS = frozenset(
-    Path(f"observations/store/{name}.py") for name in ("adding", "intake", "keys", "moving", "scopes", "vectors")
+    Path(f"observations/store/{name}.py")
+    for name in ("adding", "inserting", "intake", "keys", "moving", "scopes", "vectors")
 )
 HOW_TO_FIX = (
     "Memory is written by observations/store and by migrations only. Call a function of store from ingest or runner "
@@ -28,6 +29,12 @@ def sources() -> dict[Path, str]:
     paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
     read = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in paths}
     return {path: text for path, text in read.items() if "migrations" not in path.parts}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def trees_are_let_go() -> Iterator[None]:
+    yield
+    parsed.cache_clear()
 
 
 @lru_cache(maxsize=1)

@@ -9,26 +9,25 @@ from __future__ import annotations
 import json
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
-from consolidation import aliases, measures, planner, review, rollout, runner
-from consolidation.management import policies, printing, setup
+from consolidation import aliases, measures, planner, projecting, review, rollout, runner
+from consolidation.management import checking, finding, impact, policies, printing, queueing, setup
 from consolidation.management.failing import Incomplete, OneSentence
 from consolidation.management.who import operating_user
 from consolidation.models import Operation, Plan
-from consolidation.operations import Prefix, number_of, visible
+from consolidation.operations import visible
 from consolidation.probes import ADVICE, Impact
+from consolidation.review import ageing
 from consolidation.rollout import Applied
 from consolidation.runner import Outcome, Result
-from observations.models import Observation, Scope, database_now
+from observations.embedding import EmbeddingError
+from observations.models import Scope, database_now
 
 NOT_DONE: Final = 1
-NOT_FOUND: Final = 2
-Period = tuple[int, datetime | None, datetime | None]
 UNFINISHED: Final = (Outcome.STALE, Outcome.REFUSED, Outcome.FAILED)
 
 
@@ -61,7 +60,7 @@ class Command(OneSentence):
     # --- planning and applying --------------------------------------------------------------------------------------
 
     def _plan(self, options: dict[str, Any]) -> None:
-        scopes = _scopes(options["scope"])
+        scopes = finding.scopes(options["scope"])
         plan = self._planned(scopes, options) if scopes else None
         applied = None
         if plan is not None and options["apply"] and not options["json"]:
@@ -88,12 +87,12 @@ class Command(OneSentence):
         return plan
 
     def _apply(self, options: dict[str, Any]) -> None:
-        what, scopes = options["what"], _scopes(options["scope"])
+        what, scopes = options["what"], finding.scopes(options["scope"])
         if what and what.startswith("op_"):
-            operation = _operation(what, scopes)
+            operation = finding.operation(what, scopes)
             plan, applied = None, rollout.apply_one(operation=operation, by=options["by"])
         else:
-            plan = _find_plan(what, options["scope"], scopes)
+            plan = finding.plan_of(what, options["scope"], scopes)
             act = self._applied_unattended if options["unattended"] else self._applied_plan
             applied = act(plan, options, scopes)
         self._show_results(applied.results, options, plan=plan, scopes=scopes, impact=applied.impact)
@@ -122,16 +121,34 @@ class Command(OneSentence):
                 )
             except rollout.TooWide as wide:
                 raise review.Refused(f"{wide} (--yes confirms; nothing was applied from {plan}.)") from wide
+            except rollout.SecondWanted as waits:
+                how = f"`manage.py consolidate apply {plan} --yes` in another person's name (--by) applies it"
+                raise review.Refused(f"{waits} {how}.") from waits
+
+    def _impact(self, options: dict[str, Any]) -> None:
+        """Ends with 1 when recall would fall, so that a script can stop there."""
+        scopes = finding.scopes(options["scope"])
+        plan = finding.plan_of(options["what"], options["scope"], scopes)
+        try:
+            found = projecting.project(plan=plan, by=options["by"], scopes=scopes, automatic=options["automatic"])
+        except EmbeddingError as error:
+            raise CommandError(f"The impact cannot be measured now: {error}", returncode=NOT_DONE) from error
+        if options["json"]:
+            self._json(impact.document(found))
+        else:
+            self._say(impact.text(found))
+        if any(row.fell for row in found):
+            raise Incomplete(f"Applying {plan} would cost recall.")
 
     def _undo(self, options: dict[str, Any]) -> None:
         if bool(options["what"]) == bool(options["plan"]):
-            raise CommandError("Say what to undo: one operation, or --plan and a plan.", returncode=NOT_FOUND)
-        scopes = _scopes(options["scope"])
+            raise CommandError("Say what to undo: one operation, or --plan and a plan.", returncode=finding.NOT_FOUND)
+        scopes = finding.scopes(options["scope"])
         if options["plan"]:
-            plan = _find_plan(options["plan"], options["scope"], scopes)
+            plan = finding.plan_of(options["plan"], options["scope"], scopes)
             results = rollout.undo_plan(plan=plan, by=options["by"], scopes=scopes)
         else:
-            plan, operation = None, _operation(options["what"], scopes)
+            plan, operation = None, finding.operation(options["what"], scopes)
             preview = runner.undo_preview(operation=operation)
             if not options["json"] and not preview.blockers:  # what blocks it is the result, said below
                 self._say(printing.undo_text(preview))
@@ -157,7 +174,7 @@ class Command(OneSentence):
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def _explain(self, options: dict[str, Any]) -> None:
-        operation = _operation(options["what"], _scopes(options["scope"]))
+        operation = finding.operation(options["what"], finding.scopes(options["scope"]))
         document = printing.operation_document(operation)
         review.opened(operation=operation, by=options["by"])
         if options["json"]:
@@ -166,36 +183,77 @@ class Command(OneSentence):
             self._say(printing.operation_text(operation, document))
 
     def _stats(self, options: dict[str, Any]) -> None:
-        stats = measures.stats(scopes=_scopes(options["scope"]))
+        stats = measures.stats(scopes=finding.scopes(options["scope"]))
         if options["json"]:
             self._json(measures.stats_json(stats))
         else:
             self._say(measures.stats_text(stats))
 
+    def _queue(self, options: dict[str, Any]) -> None:
+        """Ends with 1 when something waits past its age, so that a script can tell somebody."""
+        found = ageing.health(scopes=[scope.pk for scope in finding.scopes(options["scope"])])
+        if options["json"]:
+            self._json(queueing.document(found))
+        else:
+            self._say(queueing.text(found))
+        if found.overdue:
+            raise Incomplete(f"{found.overdue} items wait longer than allowed.", returncode=NOT_DONE)
+
+    def _samples(self, options: dict[str, Any]) -> None:
+        scopes = finding.scopes(options["scope"])
+        if options["json"]:
+            self._json(checking.samples_document(scopes))
+        else:
+            self._say(checking.samples_text(scopes))
+
     # --- deciding ---------------------------------------------------------------------------------------------------
 
     def _approve(self, options: dict[str, Any]) -> None:
-        operation = _operation(options["what"], _scopes(options["scope"]))
-        keep = _source(operation, options["keep"]) if options["keep"] else None
+        operation = finding.operation(options["what"], finding.scopes(options["scope"]))
+        keep = finding.source(operation, options["keep"]) if options["keep"] else None
         decision = review.Decision(
             keep=keep,
             many_valued=options["both"],
-            both=_periods(operation, options["period"]) if options["period"] is not None else (),
+            both=finding.periods(operation, options["period"]) if options["period"] is not None else (),
             text=options["text"],
             object=options["object"],
         )
         decided = review.approve(operation=operation, by=options["by"], decision=decision, reason=options["reason"])
-        self._show_decision(decided, options, f"`manage.py consolidate apply {decided.op_id}` carries it out")
+        self._show_decision(decided, options, _after_approval(decided))
+
+    def _agree(self, options: dict[str, Any]) -> None:
+        operation = finding.operation(options["what"], finding.scopes(options["scope"]))
+        agreed = review.second(operation=operation, by=options["by"])
+        what_now = f"{visible(agreed.seconded_by)} agreed; `manage.py consolidate apply {agreed.op_id}` carries it out"
+        self._show_decision(agreed, options, what_now)
+
+    def _comment(self, options: dict[str, Any]) -> None:
+        operation = finding.operation(options["what"], finding.scopes(options["scope"]))
+        review.comment(operation=operation, by=options["by"], text=options["text"])
+        if options["json"]:
+            self._json(printing.operation_document(operation))
+        else:
+            self._say(f"Noted on {operation.op_id}, by {visible(options['by'])}. Nothing is decided by it.")
 
     def _reject(self, options: dict[str, Any]) -> None:
-        operation = _operation(options["what"], _scopes(options["scope"]))
+        operation = finding.operation(options["what"], finding.scopes(options["scope"]))
         decided = review.reject(operation=operation, by=options["by"], reason=options["reason"])
         self._show_decision(decided, options, "it is not asked again until its sources or the policy change")
 
     def _distinct(self, options: dict[str, Any]) -> None:
-        operation = _operation(options["what"], _scopes(options["scope"]))
+        operation = finding.operation(options["what"], finding.scopes(options["scope"]))
         decided = review.distinct(operation=operation, by=options["by"], reason=options["reason"])
         self._show_decision(decided, options, "its records are never proposed together again")
+
+    def _judge(self, options: dict[str, Any]) -> None:
+        operation = finding.operation(options["what"], finding.scopes(options["scope"]))
+        said = checking.judge(
+            operation=operation, right=options["right"], correcting=options["correct"], by=options["by"]
+        )
+        if options["json"]:
+            self._json(printing.operation_document(operation))
+        else:
+            self._say(said)
 
     def _show_decision(self, operation: Operation, options: dict[str, Any], what_now: str) -> None:
         if options["json"]:
@@ -205,9 +263,11 @@ class Command(OneSentence):
             self._say(f"{operation.op_id} is {operation.status.replace('_', ' ')}, by {visible(by)}: {what_now}.")
 
     def _alias(self, options: dict[str, Any]) -> None:
-        scopes = _scopes(options["scope"])
+        scopes = finding.scopes(options["scope"])
         if len(scopes) != 1:
-            raise CommandError("Say in which scope: an alias holds in one (--scope NAME).", returncode=NOT_FOUND)
+            raise CommandError(
+                "Say in which scope: an alias holds in one (--scope NAME).", returncode=finding.NOT_FOUND
+            )
         [scope] = scopes
         asked = aliases.request_alias(scope=scope, subject=options["subject"], name=options["name"], by=options["by"])
         self._show_decision(asked, options, f"`manage.py consolidate approve {asked.op_id} --reason ...` decides it")
@@ -229,6 +289,12 @@ class Command(OneSentence):
     def _bar(self, total: int, unit: str) -> tqdm[Any]:
         """A progress bar on a terminal; nothing where the output is read by a program."""
         return tqdm(total=total, unit=f" {unit}", disable=not self.stderr.isatty(), leave=False)
+
+
+def _after_approval(operation: Operation) -> str:
+    if why := review.needs_second(operation=operation, policy=review.policy_of(operation.scope.name)):
+        return f"{why}; `manage.py consolidate agree {operation.op_id}` in another person's name (--by) does"
+    return f"`manage.py consolidate apply {operation.op_id}` carries it out"
 
 
 def _step(bar: tqdm[Any]) -> None:
@@ -271,6 +337,13 @@ def _applying(parser: ArgumentParser) -> None:
         default="",
         metavar="REASON",
         help="with --unattended: apply before the trial is over, in the name of --by; recorded as an event",
+    )
+
+
+def _projecting(parser: ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", metavar="PLAN", help="a plan; the newest one when left out")
+    parser.add_argument(
+        "--automatic", action="store_true", help="only what a schedule would apply: not what people approved"
     )
 
 
@@ -319,6 +392,11 @@ def _rejecting(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", required=True, help="why")
 
 
+def _commenting(parser: ArgumentParser) -> None:
+    _explaining(parser)
+    parser.add_argument("text", metavar="TEXT", help="what the next reader should know")
+
+
 def _naming(parser: ArgumentParser) -> None:
     parser.add_argument("subject", metavar="SUBJECT", help="the subject that is the same entity")
     parser.add_argument("name", metavar="NAME", help="the subject it is compared as from then on")
@@ -332,6 +410,10 @@ def _telling_apart(parser: ArgumentParser) -> None:
 _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "plan": ("Plan and print; writes nothing to memory.", _planning),
     "apply": ("Apply a plan's automatic and approved items, or one operation.", _applying),
+    "impact": (
+        "Show what applying a plan would do to recall@5, distinct@5 and the store's size; applies nothing.",
+        _projecting,
+    ),
     "undo": ("Take an applied operation back, or all of a plan.", _undoing),
     "setup": (
         "Answer what may be merged, what never, what must be kept, and when to plan.",
@@ -340,100 +422,16 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "policy": ("Show the policy of a scope or pattern, and set fields of it.", policies.arguments),
     "explain": ("Show one operation whole: sources, signals, decision, history.", _explaining),
     "stats": ("Show how large memory is, what repeats in it, and what was done.", _measuring),
+    "queue": ("Show what waits for a person by risk and age; exit status 1 when something is overdue.", _measuring),
+    "samples": ("List what was applied without a decision and waits to be checked, and each rule's error.", _measuring),
+    "judge": ("Say whether an automatic operation was right or wrong.", checking.judging),
     "approve": ("Approve one operation as it is shown; applying it is another step.", _approving),
+    "agree": ("Agree, as a second person, to what another one approved.", _explaining),
+    "comment": ("Leave a remark on one operation; it decides nothing.", _commenting),
     "reject": ("Say no to one operation.", _rejecting),
     "alias": ("Ask that two subjects of a scope are treated as one entity; a decision follows.", _naming),
     "distinct": ("Say that an operation's records are different claims.", _telling_apart),
 }
-
-
-# --- finding --------------------------------------------------------------------------------------------------------
-
-
-def _scopes(pattern: str | None) -> list[Scope]:
-    scopes = list(Scope.objects.matching(pattern or "*").order_by("name"))
-    if pattern and not scopes:
-        names = [visible(name) for name in Scope.objects.order_by("name").values_list("name", flat=True)[:6]]
-        there = (
-            f"there are {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}"
-            if names
-            else "there is none yet"
-        )
-        raise CommandError(f"No scope matches {visible(pattern[:80])!r}; {there}.", returncode=NOT_FOUND)
-    return scopes
-
-
-def _operation(name: str, scopes: Sequence[Scope]) -> Operation:
-    try:
-        operation = review.find(name)
-    except review.Refused as refusal:
-        raise CommandError(str(refusal), returncode=NOT_FOUND) from refusal
-    if operation.scope not in scopes:
-        raise CommandError(f"{operation.op_id} is not in that scope: leave --scope out.", returncode=NOT_FOUND)
-    return operation
-
-
-def _find_plan(name: str | None, pattern: str | None, scopes: Sequence[Scope]) -> Plan:
-    """The plan named, or the newest one that covers the pattern; only its items of `scopes` are meant."""
-    if not name:
-        plans = Plan.objects.filter(pattern__in=_covering(pattern)) if pattern else Plan.objects.all()
-        if (newest := plans.order_by("-id").first()) is None:
-            which = f" that covers {visible(pattern)}" if pattern else ""
-            raise CommandError(f"There is no plan{which} yet: `manage.py consolidate` makes one.", returncode=NOT_FOUND)
-        return newest
-    try:
-        plan = Plan.objects.filter(pk=number_of(shown=name, prefix=Prefix.PLAN)).first()
-    except ValueError as error:
-        raise CommandError(str(error), returncode=NOT_FOUND) from error
-    if plan is None:
-        raise CommandError(f"There is no {visible(name[:40])}.", returncode=NOT_FOUND)
-    covered = not pattern or plan.pattern in _covering(pattern)
-    if not covered and not plan.items.filter(scope__in=scopes).exists():
-        where = f"{plan} was made for {visible(plan.pattern)}"
-        raise CommandError(f"{where}: leave --scope out, or plan that scope by itself.", returncode=NOT_FOUND)
-    return plan
-
-
-def _covering(pattern: str) -> list[str]:
-    """The patterns of plans that take in a scope, or a family of scopes: a/b is in a/b, in a/* and in *."""
-    parts = pattern.split("/")
-    return [pattern, "*", *(f"{'/'.join(parts[:depth])}/*" for depth in range(1, len(parts)))]
-
-
-def _periods(operation: Operation, given: Sequence[str]) -> tuple[Period, ...]:
-    """Every record's period: as it stands, or as a person gives it."""
-    rows = Observation.objects.filter(operation_sources__operation=operation).order_by("pk")
-    periods: dict[int, Period] = {row.pk: (row.pk, row.valid_from, row.valid_to) for row in rows}
-    for item in given:
-        name, _, span = item.partition("=")
-        start, dots, end = span.partition("..")
-        if not dots:
-            raise CommandError(f"{visible(item[:80])!r} is not ID=FROM..TO with dates.", returncode=NOT_FOUND)
-        pk = _source(operation, name)
-        periods[pk] = (pk, _day(start), _day(end))
-    return tuple(periods.values())
-
-
-def _day(text: str) -> datetime | None:
-    try:
-        day = datetime.fromisoformat(text) if text else None
-    except ValueError as error:
-        raise CommandError(f"{visible(text[:40])!r} is not a date such as 2020-01-31.", returncode=NOT_FOUND) from error
-    return day.replace(tzinfo=day.tzinfo or UTC) if day else None
-
-
-def _source(operation: Operation, name: str) -> int:
-    """The source of an operation that a person names by external id, obs_123 or 123."""
-    rows = operation.sources.exclude(observation=None).values_list("observation_id", "observation__external_id")
-    named = {own for own, external in rows if own is not None and name in (external, f"obs_{own}", str(own))}
-    if len(named) > 1:
-        raise CommandError(
-            f"{visible(name[:80])} names two of its records: write obs_ before its own id.", returncode=NOT_FOUND
-        )
-    if not named:
-        choice = ", ".join(f"obs_{own} [{visible(external or '')}]" for own, external in rows)
-        raise CommandError(f"{visible(name[:80])!r} is not one of its records: choose {choice}.", returncode=NOT_FOUND)
-    return named.pop()
 
 
 def _complain(results: Sequence[Result], *, plan: Plan | None = None, impact: Impact | None = None) -> None:

@@ -27,10 +27,11 @@ from observations.models import Scope
 GATE: Final = 1
 RUNS_SHOWN: Final = 20
 FORMAT: Final = """
-A probe file is JSON lines. Each line asks: query, with expected (external ids, every one should come) or
-expected_texts; forbidden (none may come), outdated (earlier values), category, negative (it wants no answer). A line
-with unit and ids says which records say the same. Questions with expected_observation_ids, and dated facts with probe,
-subject, predicate, object, valid_from and id, are read as they stand.
+A probe file is JSON lines, or a YAML list with the same fields. Each line asks: query, with expected (external ids or
+ours, every one should come) or expected_texts; forbidden (none may come), outdated (earlier values), category, negative
+(it wants no answer), as_of (asked of what was believed then). A line with unit and ids says which records say the same.
+Questions with expected_observation_ids, and dated facts with probe, subject, predicate, object, valid_from and id, are
+read as they stand.
 """
 
 
@@ -57,10 +58,9 @@ class Command(OneSentence):
 
     def _import(self, options: dict[str, Any]) -> None:
         scope = _scope(options["scope"])
+        sheet = _sheet(options["file"])
         try:
-            suite, resolved = probing.import_suite(
-                scope=scope, name=options["name"], lines=_lines(options["file"]), by=options["by"]
-            )
+            suite, resolved = probing.import_suite(scope=scope, name=options["name"], sheet=sheet, by=options["by"])
         except probing.NotImported as refusal:
             raise CommandError(str(refusal), returncode=NOT_DONE) from refusal
         self._say(options, probed.imported(suite, resolved), probed.import_document(suite, resolved))
@@ -85,20 +85,14 @@ class Command(OneSentence):
         if not Path(name).is_file():
             where = f"{visible(scope.name)} has no suite {visible(name[:80])!r}"
             raise CommandError(f"{where}, and there is no such file: see `manage.py probe list`.", returncode=NOT_DONE)
-        resolved = probing.resolve(scope=scope, sheet=rules.read(_lines(name)))
+        resolved = probing.resolve(scope=scope, sheet=_sheet(name))
         if problem := probing.nothing(resolved=resolved, scope=scope):
             raise CommandError(problem, returncode=NOT_DONE)
         for line in probed.left_out(resolved):
             self.stderr.write(line)
-        asked = [probe for probe in resolved.probes if probe.as_of is None]
-        with self._bar(len(asked)) as bar:
+        with self._bar(len(resolved.probes)) as bar:
             return probing.count(
-                scope=scope,
-                asked=asked,
-                units=resolved.units,
-                left_out=len(resolved.probes) - len(asked),
-                k=k,
-                progress=bar.update,
+                world=probing.Stored(scope=scope), asked=resolved.probes, units=resolved.units, k=k, progress=bar.update
             )
 
     def _list(self, options: dict[str, Any]) -> None:
@@ -113,6 +107,32 @@ class Command(OneSentence):
         self._say(options, probed.listing(rows, newest, holding), {"suites": documents})
 
     def _show(self, options: dict[str, Any]) -> None:
+        suite = self._suite(options)
+        probes = list(Probe.objects.filter(suite=suite).order_by("number"))
+        runs = list(ProbeRun.objects.filter(suite=suite).select_related("plan").order_by("-pk")[:RUNS_SHOWN])
+        document = {
+            "suite": suite.name,
+            "scope": suite.scope.name,
+            "probes": [probed.probe_document(probe) for probe in probes],
+            "runs": [probed.run_document(run) for run in runs],
+        }
+        self._say(options, probed.shown(suite, probes, runs), document)
+
+    def _export(self, options: dict[str, Any]) -> None:
+        self.stdout.write(probing.suite_file(suite=self._suite(options)))
+
+    def _propose(self, options: dict[str, Any]) -> None:
+        scope, most = _scope(options["scope"]), options["n"]
+        if not 1 <= most <= probing.MOST_PROPOSED:
+            raise CommandError(f"-n is a number from 1 to {probing.MOST_PROPOSED}.", returncode=NOT_DONE)
+        drafts = probing.propose(scope=scope, most=most)
+        if not drafts and not options["json"]:
+            where = f"every row of {visible(scope.name)} that reached a prompt in the last 90 days has a probe"
+            raise CommandError(f"Nothing is proposed: {where}, or none did.", returncode=NOT_DONE)
+        text = probing.draft_file(scope=scope, drafts=drafts)
+        self._say(options, text, {"scope": scope.name, "drafts": [probed.draft_document(draft) for draft in drafts]})
+
+    def _suite(self, options: dict[str, Any]) -> Suite:
         scope = _scope(options["scope"])
         suite = Suite.objects.filter(scope=scope, name=options["what"]).select_related("scope").first()
         if suite is None:
@@ -120,15 +140,7 @@ class Command(OneSentence):
                 f"{visible(scope.name)} has no suite {visible(options['what'][:80])!r}: see `manage.py probe list`.",
                 returncode=NOT_DONE,
             )
-        probes = list(Probe.objects.filter(suite=suite).order_by("number"))
-        runs = list(ProbeRun.objects.filter(suite=suite).select_related("plan").order_by("-pk")[:RUNS_SHOWN])
-        document = {
-            "suite": suite.name,
-            "scope": scope.name,
-            "probes": [probed.probe_document(probe) for probe in probes],
-            "runs": [probed.run_document(run) for run in runs],
-        }
-        self._say(options, probed.shown(suite, probes, runs), document)
+        return suite
 
     def _say(self, options: dict[str, Any], text: str, document: dict[str, Any]) -> None:
         self.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) if options["json"] else text)
@@ -144,17 +156,21 @@ def _everywhere(parser: ArgumentParser, *, default: Any, flag: Any) -> None:
 
 
 def _importing(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a JSONL file of probes")
+    parser.add_argument("file", metavar="FILE", help="a file of probes: JSON lines, or YAML (.yaml, .yml)")
     parser.add_argument("--name", required=True, metavar="NAME", help="what the suite is called")
 
 
 def _running(parser: ArgumentParser) -> None:
-    parser.add_argument("what", metavar="NAME_OR_FILE", help="a suite; or a JSONL file, whose run is not kept")
+    parser.add_argument("what", metavar="NAME_OR_FILE", help="a suite; or a file, whose run is not kept")
     parser.add_argument("--k", type=int, default=rules.K, help="places of an answer that count (default: %(default)s)")
 
 
 def _naming(parser: ArgumentParser) -> None:
     parser.add_argument("what", metavar="NAME", help="a suite")
+
+
+def _proposing(parser: ArgumentParser) -> None:
+    parser.add_argument("-n", type=int, default=20, metavar="N", help="how many at most (default: %(default)s)")
 
 
 def _listing(parser: ArgumentParser) -> None:
@@ -165,6 +181,8 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "import": ("Keep a file of probes as a suite, in force for its scope from then on.", _importing),
     "run": ("Ask every probe of a suite or file, and count what came.", _running),
     "list": ("List the suites, each with its newest run.", _listing),
+    "export": ("Print a suite as a YAML file, to be edited and imported under a new name.", _naming),
+    "propose": ("Print a YAML draft of probes: rows that reached prompts most often and have none.", _proposing),
     "show": ("Show one suite: its probes and its runs.", _naming),
 }
 
@@ -178,10 +196,12 @@ def _scope(name: str | None) -> Scope:
     return scope
 
 
-def _lines(name: str) -> list[str]:
+def _sheet(name: str) -> rules.Sheet:
+    path = Path(name)
     try:
-        return Path(name).read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        shown = visible(Path(name).name)
-        raise CommandError(f"The file {shown} cannot be read: {why}.", returncode=NOT_DONE) from error
+        return probing.read_file(name=path.name, data=path.read_bytes())
+    except OSError as error:
+        why = f"The file {visible(path.name)} cannot be read: {error.strerror}."
+        raise CommandError(why, returncode=NOT_DONE) from error
+    except probing.NotImported as refusal:
+        raise CommandError(str(refusal), returncode=NOT_DONE) from refusal

@@ -16,6 +16,19 @@ window.addEventListener("pageshow", () => {
   }
 });
 
+// What scrolls sideways in a box of its own scrolls by keyboard, too.
+const sized = new ResizeObserver((boxes) => {
+  for (const { target } of boxes) target.toggleAttribute("tabindex", target.scrollWidth > target.clientWidth);
+  for (const box of document.querySelectorAll(".scroll[tabindex='']")) box.tabIndex = 0;
+});
+for (const box of document.querySelectorAll(".scroll")) sized.observe(box);
+
+// What stands beside or above a list is folded where the window is narrow. Without this script it stays open.
+const narrow = matchMedia("(max-width: 900px)");
+const fold = () => { for (const one of document.querySelectorAll("details[data-fold]")) one.open = !narrow.matches; };
+narrow.addEventListener("change", fold);
+fold();
+
 // A chosen filter applies at once.
 for (const form of document.querySelectorAll("form[data-filters]")) {
   form.querySelector("button")?.classList.add("visually-hidden");

@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 
 from consolidation.management.failing import OneSentence
 from memory_site.management.memory import files, keys, parsers, reading, standing
+from observations.records import MemoryKind, StatedBy
 from observations.retrieval import CALL_SITES
 
 EXIT = "Exit status: 0 all done, 1 done in part, 2 not done; what is wrong is one sentence on standard error."
@@ -80,7 +81,16 @@ class Command(OneSentence):
         parser.add_argument("query", metavar="QUERY", help="a question or some words")
         parser.add_argument("--scope", metavar="NAME", required=True, help="whose memory to search")
         parser.add_argument("--k", type=int, default=CALL_SITES["search"], help="how many rows (default: %(default)s)")
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument("--subject", default="", metavar="NAME", help="only rows about this subject")
+        parser.add_argument("--kind", choices=[*MemoryKind], help="only rows of this kind")
+        parser.add_argument("--stated-by", choices=[*StatedBy], help="only rows on this word")
+        parser.add_argument("--said-from", metavar="DATE", help="only rows first said then or later (ISO 8601)")
+        parser.add_argument("--said-before", metavar="DATE", help="only rows first said before then")
+        when = parser.add_mutually_exclusive_group()
+        when.add_argument("--as-of", metavar="DATE", help="what was believed at that moment, not what is current")
+        when.add_argument("--include-history", action="store_true", help="also what was replaced or archived")
+        parser.add_argument("--explain", action="store_true", help="say why each row stands where it does")
+        parser.add_argument("--json", action="store_true", help="print JSON, with all of what --explain says")
 
     def handle(self, *args: Any, **options: Any) -> None:  # Django's own signature
         """Hands the options to the sub-command."""
@@ -103,14 +113,7 @@ class Command(OneSentence):
                 act = keys.ask_later if options["later"] else keys.give_keys
                 act(self.stdout, pattern=options["scope"], as_json=options["json"])
             case "search":
-                reading.search_scope(
-                    self.stdout,
-                    self.stderr,
-                    scope=options["scope"],
-                    query=options["query"],
-                    k=options["k"],
-                    as_json=options["json"],
-                )
+                reading.search_scope(self.stdout, self.stderr, options)
             case "pause":
                 standing.pause(self.stdout, scope=options["scope"], reason=options["reason"])
             case "resume":

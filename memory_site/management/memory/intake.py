@@ -26,17 +26,40 @@ def status(out: OutputWrapper, options: Options) -> None:
 def enable(out: OutputWrapper, options: Options) -> None:
     """Have the turns of a scope read from now on; a scope of a new name is made. Raises Error."""
     try:
-        scope = ingest.open_scope(name=options["scope"])
-        ingest.enable_intake(
-            scope=scope,
-            by=operating_user(),
-            every_turns=options["every"],
-            from_start=options["from_start"],
-            residue=options["residue"],
+        passed_over = ingest.write_within(
+            name=options["scope"],
+            write=lambda scope: ingest.enable_intake(
+                scope=scope,
+                by=operating_user(),
+                every_turns=options["every"],
+                from_start=options["from_start"],
+                residue=options["residue"],
+            ),
+            keeps=lambda _passed_over: True,
         )
     except (ingest.ScopeNameRefused, ValueError) as error:
         raise Error(str(error)) from error
-    _tell_status(out, scope.name, as_json=options["json"])
+    state = make("intake_status", schemas.Intake, scope=options["scope"])
+    if options["json"]:
+        out.write(json.dumps({**state.model_dump(mode="json"), "passed_over": passed_over}, ensure_ascii=False))
+        return
+    out.write("\n".join(_standing(options["scope"], state)))
+    if passed_over:
+        turns = "1 turn that was recorded before stays" if passed_over == 1 else f"{passed_over:,} turns that were"
+        turns += "" if passed_over == 1 else " recorded before stay"
+        out.write(f"  {turns} unread; enable it with --from-start to have them read too")
+
+
+def ask_again(out: OutputWrapper, options: Options) -> None:
+    """Have the turns wait again that were given up for want of a usable answer. Raises Error."""
+    scope = scope_named(options["scope"])
+    opened = ingest.ask_again(scope=scope, by=operating_user())
+    if options["json"]:
+        out.write(json.dumps({"scope": scope.name, "turns": opened}, ensure_ascii=False))
+    elif opened:
+        out.write(f"{opened:,} turns wait again; `manage.py memory intake run` asks about them now")
+    else:
+        out.write("no turn was given up: nothing to ask again")
 
 
 def disable(out: OutputWrapper, options: Options) -> None:
@@ -57,7 +80,7 @@ def run(out: OutputWrapper, options: Options) -> None:
         raise Error(f"Nothing was read: {report.not_run}")
     out.write(json.dumps(asdict(report), ensure_ascii=False) if options["json"] else _ran(report))
     if report.not_run:
-        raise Partly(f"{report.left:,} turns still wait: {report.not_run}")
+        raise Partly(f"{report.left:,} turns still wait: {report.not_run}" if report.left else report.not_run)
     if report.unusable:
         raise Partly(f"{report.unusable:,} turns got an answer that cannot be used: run this again.")
 
@@ -74,7 +97,10 @@ def _standing(scope: str, state: schemas.Intake) -> list[str]:
     if state.enabled and not spending.configured():
         lines.append("  no model is configured: they wait until there is one (set ANTHROPIC_API_KEY)")
     if state.stuck:
-        lines.append(f"  {state.stuck:,} turns were asked about as often as they may be; the admin shows the answers")
+        lines.append(
+            f"  {state.stuck:,} turns were asked about as often as they may be; the admin shows the answers,"
+            " and `memory intake ask-again` has them wait again"
+        )
     if run := state.last_run:
         lines.append(f"  last run {run.started_at:%Y-%m-%d %H:%M}: {run.state}{f'. {run.error}' if run.error else ''}")
     return lines
@@ -86,5 +112,6 @@ def _ran(report: RunReport) -> str:
     stored = f"{report.added:,} added, {report.known:,} known, {report.updated:,} updated, {report.replaced:,} replaced"
     return (
         f"{report.turns:,} turns read: {report.claims:,} claims ({stored}, {report.refused:,} refused,"
-        f" {report.review:,} left to a person); {report.unusable:,} turns answered unusably, {report.left:,} still wait"
+        f" {report.review:,} left to a person, {report.held:,} held back); {report.unusable:,} turns answered unusably,"
+        f" {report.left:,} still wait"
     )

@@ -9,11 +9,12 @@ import argparse
 from collections.abc import Callable
 from typing import Any, get_args
 
-from memory_site.management.memory import core, intake, reading, tokens, writing
+from memory_site.management.memory import core, held, indexing, intake, reading, tokens, writing
 from observations.calls import schemas
 from observations.calls.shapes import MOST_ITEMS
 from observations.ingest import EVERY_TURNS
 from observations.records import MemoryKind, StatedBy
+from observations.retrieval.large import LARGE
 
 _SCOPE = "whose memory: the scope's exact name"
 _LINES = f"a file of JSON lines, or - for standard input; handed on in parts of {MOST_ITEMS}"
@@ -28,7 +29,18 @@ def add(commands: Any) -> None:
     _reads(commands)
     _core(_nested(commands, "core", "the labelled texts that are in every prompt of a scope", "verb"))
     _intake(_nested(commands, "intake", "whether the turns of a scope are read in the background", "verb"))
+    _held(_nested(commands, "held", "claims whose turn says only a part of them, until a person decides", "verb"))
+    _index(commands)
     _tokens(_nested(commands, "token", "the keys of programs", "verb"))
+
+
+def _index(commands: Any) -> None:
+    says = "make approximate indexes for large scopes, and drop those of scopes that became small"
+    parser = _command(commands, "index", indexing.run, says)
+    parser.add_argument("--scope", metavar="NAME", default="*", help="a scope, or 'prefix/*' (default: all)")
+    from_here = "rows from which a scope is large (default: %(default)s)"
+    parser.add_argument("--at-least", type=int, default=LARGE, metavar="N", help=from_here)
+    parser.add_argument("--list", action="store_true", help="only say which are large and which have an index")
 
 
 def _nested(commands: Any, name: str, says: str, dest: str) -> Any:
@@ -81,8 +93,11 @@ def _rows(commands: Any) -> None:
     retire = _command(commands, "retire", writing.retire, "take one row out of the reads; nothing is lost")
     retire.add_argument("--why", choices=get_args(schemas.Why), default="other", help="default: %(default)s")
     restore = _command(commands, "restore", writing.restore, "bring one retired row back")
+    taking = _command(
+        commands, "take-back", writing.take_back, "undo that the background put a row in the place of another"
+    )
     history = _command(commands, "history", reading.history, "how a row came to be and what became of it")
-    for parser in (retire, restore, history):
+    for parser in (retire, restore, taking, history):
         parser.add_argument("observation", metavar="OBS", help="the row, such as obs_12")
 
 
@@ -129,6 +144,14 @@ def _reads(commands: Any) -> None:
     prompt.add_argument("--session", metavar="ID", default="", help="show the last turns of this session")
     prompt.add_argument("--k", type=int, default=10, help="how many rows at most (default: %(default)s)")
     prompt.add_argument("--longest", type=int, default=12_000, help="characters at most (default: %(default)s)")
+    prompt.add_argument("--goals", default="", help="what the agent is for: shows episodes and summaries too")
+    prompt.add_argument("--max-tokens", type=int, metavar="N", help="tokens at most, counted as three bytes each")
+    prompt.add_argument("--as-of", metavar="TIME", help="what would have been told then (ISO 8601, with its zone)")
+    prompt.add_argument("--explain", action="store_true", help="print also what was left out, marked and chosen by")
+    told = _command(commands, "told", reading.told, "what an agent was told: one answer, its rows as they stand now")
+    _scope(told)
+    told.add_argument("answer", metavar="ANSWER", nargs="?", default="", help="the id that came with the answer")
+    told.add_argument("--at", metavar="TIME", help="the last answer given by then (ISO 8601, with its zone)")
 
 
 def _core(verbs: Any) -> None:
@@ -163,7 +186,8 @@ def _intake(verbs: Any) -> None:
     enable = _command(verbs, "enable", intake.enable, "have turns read from now on; a scope of a new name is made")
     disable = _command(verbs, "disable", intake.disable, "stop reading; what was read stays")
     run = _command(verbs, "run", intake.run, "read now what waits; asks the model")
-    for parser in (status, enable, disable, run):
+    again = _command(verbs, "ask-again", intake.ask_again, "have turns wait again that were given up unanswered")
+    for parser in (status, enable, disable, run, again):
         _scope(parser)
     enable.add_argument(
         "--every",
@@ -177,6 +201,17 @@ def _intake(verbs: Any) -> None:
         "--residue", action=argparse.BooleanOptionalAction, help="keep what agents notice in a run (default: as it is)"
     )
     run.add_argument("--limit", type=int, metavar="N", help="turns at most (default: all)")
+
+
+def _held(verbs: Any) -> None:
+    listed = _command(verbs, "list", held.listed, "what is held back, with its turn's words and why it is doubted")
+    listed.add_argument("--scope", metavar="NAME", default="*", help="a scope, or 'prefix/*' (default: all)")
+    listed.add_argument("--limit", type=int, metavar="N", default=50, help="rows at most (default: %(default)s)")
+    release = _command(verbs, "release", held.release, "put claims into the reads")
+    discard = _command(verbs, "discard", held.discard, "take claims off the list for good")
+    again = _command(verbs, "again", held.again, "take a release back")
+    for parser in (release, discard, again):
+        parser.add_argument("observations", metavar="OBS", nargs="+", help="claims, such as obs_12")
 
 
 def _tokens(verbs: Any) -> None:

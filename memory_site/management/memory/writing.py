@@ -1,4 +1,4 @@
-"""`memory remember`, `facts`, `observe`, `correct`, `retire`, `restore`, `forget` and `residue`."""
+"""`memory remember`, `facts`, `observe`, `correct`, `retire`, `restore`, `take-back`, `forget` and `residue`."""
 
 from __future__ import annotations
 
@@ -71,6 +71,16 @@ def restore(out: OutputWrapper, options: Options) -> None:
     _tell_one(out, make("restore", schemas.Remembered, scope=scope, id=row), options)
 
 
+def take_back(out: OutputWrapper, options: Options) -> None:
+    """Have a row current again that the background replaced. Raises Error."""
+    scope, row = scope_of(options["observation"])
+    answer = make("take_back", schemas.TakenBack, scope=scope, id=row)
+    back = ", ".join(f"obs_{pk}" for pk in answer.back)
+    text = f"{back} current again, obs_{answer.id} archived"
+    text = f"taken back before: {text}; nothing changed" if answer.done_before else f"taken back: {text}"
+    tell(out, answer, as_json=options["json"], text=text)
+
+
 def forget(out: OutputWrapper, options: Options) -> None:
     """Ask that something be forgotten for good. Raises Error."""
     answer = make(
@@ -96,6 +106,8 @@ def residue(out: OutputWrapper, options: Options) -> None:
     )
     lines = [f"{answer.held} held, {answer.refused} refused"]
     lines += [f"  item {number}: {item.reason}" for number, item in enumerate(answer.items, start=1) if item.reason]
+    unjudged = [number for number, item in enumerate(answer.items, start=1) if item.held and not item.judged]
+    lines += [f"  item {number}: not English, so nobody judged whether it describes or commands" for number in unjudged]
     tell(out, answer, as_json=options["json"], text="\n".join(lines))
     if answer.refused:
         raise Partly(f"{answer.refused} of {len(answer.items)} items were refused.")

@@ -9,7 +9,15 @@ from observations.ingest.background.settings import (
     enable_intake,
     intake_of,
 )
-from observations.ingest.background.steering import Waits, given_up, keep_residue, run_later, waits
+from observations.ingest.background.steering import (
+    Waits,
+    ask_again,
+    given_up,
+    keep_residue,
+    run_later,
+    waits,
+    without_life,
+)
 
 __all__ = [
     "EVERY_TURNS",
@@ -22,6 +30,7 @@ __all__ = [
     "Ran",
     "RunReport",
     "Waits",
+    "ask_again",
     "disable_intake",
     "enable_intake",
     "given_up",
@@ -33,4 +42,5 @@ __all__ = [
     "run_later",
     "run_taken",
     "waits",
+    "without_life",
 ]

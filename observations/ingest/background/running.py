@@ -21,6 +21,7 @@ from observations import extraction, outbox, spending, store
 from observations.embedding import Embedder
 from observations.extraction import Extracted
 from observations.ingest.background.observing import EXTRACT, KEY
+from observations.ingest.background.parting import Part, in_parts
 from observations.ingest.background.settings import count_unread, just_before, unread
 from observations.ingest.background.storing import Batch, store_batch
 from observations.ingest.background.weighing import Bad, weigh
@@ -54,7 +55,9 @@ class Ran(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What came of a run. claims = added + known + updated + replaced + refused + review; `flagged` are among them."""
+    """What came of a run. claims = added + known + updated + replaced + refused + review + held; `flagged` are among
+    them.
+    """
 
     state: Ran
     run: int | None = None
@@ -68,6 +71,7 @@ class RunReport:
     updated: int = 0  # took a row's place and its evidence
     replaced: int = 0  # took a row's place, evidence fresh
     refused: int = 0  # not believed
+    held: int = 0  # doubted: stored where nothing reads them, until a person looks
     review: int = 0  # stored, and a person decides what becomes of the row it concerns
     flagged: int = 0  # stored without being reconciled; the planner looks at them
     left: int = 0  # turns that still wait
@@ -242,14 +246,14 @@ class _Run:
                 raise
             bad = Bad.of(reply.text if reply else "", reason=str(failed), prompt_version=request.prompt_version)
             return self.store(_unusable(turns, bad, completer.model))
-        return self.store(self.weighed(turns, extracted, completer, embedder))
+        parts = in_parts(turns=turns, extracted=extracted)
+        return all(self.store(self.weighed(turns, part, completer, embedder)) for part in parts)
 
-    def weighed(
-        self, turns: Sequence[EpisodeRecord], extracted: Extracted, completer: Completer, embedder: Embedder
-    ) -> Batch:
-        """What some turns came to: the second question of the batch, where there is anything to compare."""
+    def weighed(self, turns: Sequence[EpisodeRecord], part: Part, completer: Completer, embedder: Embedder) -> Batch:
+        """What some of the turns came to: the second question of the batch, where there is anything to compare."""
+        extracted = part.extracted
         order = {turn.id: place for place, turn in enumerate(turns)}  # an answer has its own
-        claims = sorted(extracted.claims, key=lambda claim: order[claim.episode])
+        claims = sorted((*extracted.claims, *extracted.held), key=lambda claim: order[claim.episode])
         weighing = weigh(scope=self.scope, claims=claims, completer=completer, embedder=embedder)
         if weighing.failed is not None:
             self.not_compared = f"Some claims were stored without being compared. {weighing.failed}"
@@ -258,7 +262,7 @@ class _Run:
         bad = weighing.bad
         return Batch(
             turns=_by_id(turns),
-            states=dict(_states(turns, extracted)),
+            states=dict(_states(part.turns, extracted)),
             weighed=weighing.weighed,
             disbelieved=extracted.refused,
             bad=(UnusableAnswer.Purpose.RECONCILE, bad, completer.model) if bad else None,
@@ -320,7 +324,7 @@ class _Run:
     def report(self, how: Ran, sentence: str) -> RunReport:
         """The figures so far. One query."""
         count = self.figures
-        kinds = ("added", "known", "updated", "replaced", "refused", "review")
+        kinds = ("added", "known", "updated", "replaced", "refused", "review", "held")
         return RunReport(
             state=how,
             run=self.row.pk,
@@ -346,7 +350,7 @@ def _unusable(turns: Sequence[EpisodeRecord], bad: Bad, model: str) -> Batch:
 
 def _states(turns: Sequence[EpisodeRecord], extracted: Extracted) -> Iterator[tuple[int, Extraction.State]]:
     """For each turn whether anything was found in it, believed or not."""
-    found = {quoted.episode for claim in extracted.claims for quoted in claim.evidence}
+    found = {quoted.episode for claim in (*extracted.claims, *extracted.held) for quoted in claim.evidence}
     found |= {refused.episode for refused in extracted.refused if refused.episode is not None}
     for turn in turns:
         yield turn.id, Extraction.State.CLAIMS if turn.id in found else Extraction.State.NOTHING

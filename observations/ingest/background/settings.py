@@ -36,8 +36,11 @@ def enable_intake(
     every_turns: int = EVERY_TURNS,
     from_start: bool = False,
     residue: bool | None = None,
-) -> None:
+) -> int:
     """Read a scope's turns from now on, or with `from_start` all of them; enabled again, only the settings change.
+
+    Returns how many turns that nobody has read stay unread because they were recorded before: said and waiting while it
+    was off, or ever; `from_start` reads them.
 
     `every_turns` is 1 to 1,000. `residue` None leaves it as it is, off at first. Raises ValueError for another number.
     """
@@ -54,6 +57,7 @@ def enable_intake(
         if residue is not None:
             changes["residue"] = residue
         _change(intake, by=by, action="intake_on", changes=changes)
+        return count_passed_over(scope_id=scope.pk, since=intake.since)
 
 
 def disable_intake(*, scope: Scope, by: str) -> bool:
@@ -107,6 +111,19 @@ def count_unread(*, scope_id: int, since: datetime) -> int:
     """How many turns of a scope wait to be read. One query, which looks at every turn recorded since."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) {_UNREAD}", {"scope": scope_id, "since": since})
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def count_passed_over(*, scope_id: int, since: datetime) -> int:
+    """How many turns that nobody has read were recorded before. One query, which looks at every turn from then."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM observations_episode e LEFT JOIN observations_extraction x"
+            " ON x.scope_id = e.scope_id AND x.episode_id = e.id WHERE e.scope_id = %s AND e.status = 'active'"
+            " AND e.recorded_at < %s AND (x.id IS NULL OR x.state = 'unusable')",
+            [scope_id, since],
+        )
         row = cursor.fetchone()
     return int(row[0]) if row else 0
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import connection, transaction
 
-from observations import outbox, spending
+from observations import outbox, spending, store
 from observations.ingest.background.observing import EXTRACT, KEY, Extracting
-from observations.models import ClockTimestamp, Event, Intake, IntakeRun, Scope
+from observations.models import ClockTimestamp, Event, Intake, IntakeRun, Outbox, Scope, database_now
 from observations.store import MAX_READINGS
 
 COUNTED: Final = 1_000  # turns of one scope are counted this far
@@ -66,6 +67,42 @@ def run_later(*, scope: Scope, by: str) -> Extracting:
     outbox.enqueue(task=EXTRACT, scope_id=scope.pk, key=KEY, payload=payload)
     Event.objects.append(scope_id=scope.pk, action="intake_asked", actor=by[:150], subject=str(scope.pk))
     return Extracting.QUEUED
+
+
+@transaction.atomic
+def ask_again(*, scope: Scope, by: str) -> int:
+    """Have the turns wait again that were given up after three unusable answers; how many, none is no event (R124).
+
+    They are asked about up to three times more, by the next run; nothing else becomes waiting. Three queries.
+    """
+    store.lock_scope(scope_id=scope.pk, cause=f"ask again, by {by}")
+    opened = store.open_again(scope_id=scope.pk)
+    if opened:
+        detail = {"turns": opened}
+        Event.objects.append(
+            scope_id=scope.pk, action="intake_asked_again", actor=by[:150], subject=str(scope.pk), detail=detail
+        )
+    return opened
+
+
+def without_life(*, runs: Iterable[IntakeRun]) -> dict[int, datetime]:
+    """Of runs that are not closed, those that nobody works on any more, with the time of the last sign of life.
+
+    Whoever reads a scope renews the lease of its outbox row. The rows of such runs stay as they are: the next run says
+    that they were interrupted. Two queries, or none.
+    """
+    open_ = [run for run in runs if run.state == IntakeRun.State.RUNNING]
+    if not open_:
+        return {}
+    jobs = Outbox.objects.filter(task=EXTRACT, key=KEY, scope__in={run.scope_id for run in open_}, done_at=None)
+    leases = {job.scope_id: job for job in jobs.filter(attempts__gt=0, last_error="")}
+    now, lease = database_now(), timedelta(seconds=outbox.LEASE_SECONDS)
+    found: dict[int, datetime] = {}
+    for run in open_:
+        job = leases.get(run.scope_id)
+        if job is None or job.due_at <= now:
+            found[run.pk] = run.started_at if job is None else max(run.started_at, job.due_at - lease)
+    return found
 
 
 @transaction.atomic

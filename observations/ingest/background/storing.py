@@ -21,32 +21,28 @@ from observations import outbox, store
 from observations.embedding import Profile
 from observations.extraction import Proposed, Quoted
 from observations.extraction import Refused as Disbelieved
-from observations.ingest.background.weighing import Bad, Weighed, known_row, known_texts, speaks_of, text_key
+from observations.ingest.background.acts import Act, Because, On, asks
+from observations.ingest.background.weighing import (
+    Bad,
+    Weighed,
+    known_row,
+    known_texts,
+    same_subject,
+    speaks_of,
+    text_key,
+)
 from observations.models import Evidence, Extraction, IntakeItem, IntakeRun, Observation, Scope, UnusableAnswer
+from observations.normalise import normalised
 from observations.reconciliation import Decision, Rests, Verdict, why_it_waits
 from observations.records import Claim, EpisodeRecord, EvidenceRef, StatedBy, Status, WrittenBy
 from observations.store import Considered, Fate, Written
 
 CAUSE: Final = "intake"  # in the journal of every row that this moves
+SAID_SINCE: Final = "intake: said properly since"  # of a row that was held back until then
 _SAID_BY_A_PERSON: Final = 0.9  # confidence of a person's own word: over whatever is promoted (R75)
 _SAID_BY_ANOTHER: Final = 0.5
 _PEOPLE: Final = frozenset({StatedBy.USER, StatedBy.OPERATOR})
 _READERS: Final = frozenset({StatedBy.AGENT, StatedBy.TOOL})  # what they say they may have read in memory
-
-
-class Because(StrEnum):
-    """Why a claim came to what it came to, where the reconciler's own verdict does not say it."""
-
-    KNOWN = "the same words are stored already"
-    AGAIN = "said again in the same turns"
-    STORED = "this claim of this turn was stored before"
-    NOT_COMPARED = "added without being compared: the reconciler did not answer"
-    NO_VECTOR = "added without being compared: the embedder failed, and no stored text has its words"
-    OWN_WORD = "the user's own word takes the place of somebody else's in the same words"
-    OWN_WORDS = "added: what says it already is not the user's own word"
-    ELSEWHERE = "what it would take the place of speaks of something else"
-    MOVED = "added: what it was compared with changed meanwhile"
-    RETIRE = "whether what it denies leaves the reads is for a person to decide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,41 +85,6 @@ def store_batch(*, run: IntakeRun, scope: Scope, batch: Batch) -> Counter[str]:
 
 
 @dataclass(slots=True)
-class _Act:
-    """What is done for one claim."""
-
-    weighed: Weighed
-    verdict: IntakeItem.Verdict
-    counted: str  # the figure it counts under
-    reason: str = ""
-    target: int | None = None
-    earlier: _Act | None = None  # instead of a target: the claim of the same turns that it concerns
-    settled: bool = False  # the new row was reconciled; else it is flagged for the planner
-    supersedes: bool = False
-    union: bool = False
-    review: str = ""  # the outbox task that asks a person
-    observation: int | None = None  # the row that holds the claim, once it is known
-    passed: bool = False  # a later claim of the same turns takes its place
-
-
-@dataclass(frozen=True, slots=True)
-class _On:
-    """What a decision is about: a stored row, or an earlier claim of the same turns, which is no row yet."""
-
-    stated_by: StatedBy
-    written_by: WrittenBy
-    rests: Sequence[Rests] = ()
-    related: bool = False  # it speaks of what the claim speaks of
-    target: int | None = None
-    earlier: _Act | None = None
-
-
-def _asks(weighed: Weighed, on: _On, task: str, reason: str) -> _Act:
-    """The claim is added beside what it concerns, and a person is asked."""
-    return _Act(weighed, IntakeItem.Verdict.REVIEW, "review", reason, on.target, on.earlier, review=task)
-
-
-@dataclass(slots=True)
 class _Storing:
     """One batch inside its transaction."""
 
@@ -132,41 +93,45 @@ class _Storing:
     batch: Batch
     now: datetime
     stored: list[Observation] = field(default_factory=list)  # active rows with the text of a claim
+    waiting: list[Observation] = field(default_factory=list)  # held back rows with the text of a claim
     rows: Mapping[int, Observation] = field(default_factory=dict)  # locked
     rests: Mapping[int, list[Rests]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)  # rows that this batch supersedes
-    acts: dict[int, _Act] = field(default_factory=dict)  # by the identity of what was weighed, in the turns' order
+    acts: dict[int, Act] = field(default_factory=dict)  # by the identity of what was weighed, in the turns' order
 
     def settle(self) -> Counter[str]:
         """Decide, write, and keep what became of each claim."""
         self.look()
-        for each in self.batch.weighed:
-            if (act := self.act(each)) is not None:
+        for each in sorted(self.batch.weighed, key=lambda each: each.doubted):  # stable: what is believed goes first
+            if (act := self.held(each) if each.doubted else self.act(each)) is not None:
                 self.acts[id(each)] = act
-        acts = list(self.acts.values())
+        acts = [self.acts[id(each)] for each in self.batch.weighed if id(each) in self.acts]
         self.write(acts)
+        self.settle_held(acts)
         self.keep(acts)
         figures = Counter(act.counted for act in acts)
         figures["known"] += sum(len(act.weighed.claims) - 1 for act in acts)
         figures["refused"] += len(self.batch.disbelieved)
-        figures["flagged"] += sum(act.verdict != IntakeItem.Verdict.NOOP and not act.settled for act in acts)
+        unflagged = (IntakeItem.Verdict.NOOP, IntakeItem.Verdict.HELD)
+        figures["flagged"] += sum(act.verdict not in unflagged and not act.settled for act in acts)
         return figures
 
     def look(self) -> None:
-        """Read again, locked, whatever a claim may be added to or take the place of. Up to four queries."""
+        """Read again, locked, whatever a claim may be added to or take the place of. Up to five queries."""
         weighed = self.batch.weighed
         keys = [text_key(each) for each in weighed]
         store.lock_texts(scope_id=self.scope.pk, text_keys=keys)
         self.stored = known_texts(scope=self.scope, text_keys=keys)
+        self.waiting = known_texts(scope=self.scope, text_keys=keys, status=Status.QUARANTINED)
         decided = (each.decision.target for each in weighed if each.decision is not None)
         targets = {target for target in decided if target is not None and target > 0}
-        wanted = targets | {row.pk for row in self.stored}
+        wanted = targets | {row.pk for row in (*self.stored, *self.waiting)}
         if wanted:
             self.rows = store.lock_rows(scope_id=self.scope.pk, ids=wanted)
         if targets:
             self.rests = _rests_of(self.scope, targets)
 
-    def act(self, weighed: Weighed) -> _Act | None:
+    def act(self, weighed: Weighed) -> Act | None:
         """What is done for one claim, None when it is part of another; see Because and Waits for what is not done."""
         current = [row for row in self.stored if self.is_current(row.pk)]
         if (known := known_row(weighed, current)) is not None:
@@ -175,26 +140,45 @@ class _Storing:
         if decision is None:
             unseen = Because.NO_VECTOR if weighed.blind else Because.MOVED
             because = Because.NOT_COMPARED if weighed.near else unseen
-            return _Act(weighed, IntakeItem.Verdict.ADD, "added", because)
+            return Act(weighed, IntakeItem.Verdict.ADD, "added", because)
         if decision.refusal is not None:
-            return _Act(weighed, IntakeItem.Verdict.REFUSED, "added", f"added; {decision.refused}")
+            return Act(weighed, IntakeItem.Verdict.REFUSED, "added", f"added; {decision.refused}")
         if decision.target is None:
-            return _Act(weighed, IntakeItem.Verdict.ADD, "added", settled=True)
+            return Act(weighed, IntakeItem.Verdict.ADD, "added", settled=True)
         on = self.concerned(weighed, decision.target)
         if on is None:
             stored = decision.target if decision.target > 0 else None
             reason = f"{Because.MOVED} (obs_{stored})" if stored else Because.MOVED
-            return _Act(weighed, IntakeItem.Verdict.ADD, "added", reason, target=stored)
+            return Act(weighed, IntakeItem.Verdict.ADD, "added", reason, target=stored)
         return self.touch(weighed, decision, on)
 
-    def concerned(self, weighed: Weighed, target: int) -> _On | None:
+    def held(self, weighed: Weighed) -> Act:
+        """A claim that is held back: its own row, or that in which the same words wait already. What is in the reads in
+        the same words stays as it is: a turn that says only a part of it is no evidence for it.
+        """
+        current = [row for row in self.stored if self.is_current(row.pk)]
+        known, same = known_row(weighed, current), self.same(weighed)
+        if known is not None or same is not None:
+            return Act(weighed, IntakeItem.Verdict.NOOP, "known", Because.DOUBTED, known, observation=known, same=same)
+        waits = [row for row in self.waiting if self.rows[row.pk].status == Status.QUARANTINED]
+        doubt = weighed.claim.doubt or ""
+        return Act(weighed, IntakeItem.Verdict.HELD, "held", doubt, observation=known_row(weighed, waits))
+
+    def same(self, weighed: Weighed) -> Act | None:
+        """The believed claim of the same turns in the same words."""
+        text = normalised(weighed.text)
+        acts = (act for act in self.acts.values() if not act.weighed.doubted)
+        alike = (act for act in acts if normalised(act.weighed.text) == text)
+        return next((act for act in alike if same_subject(act.weighed.key, weighed.key)), None)
+
+    def concerned(self, weighed: Weighed, target: int) -> On | None:
         """The row or the earlier claim that a decision is about, if it is as it was when the reconciler saw it."""
         if target < 0:
             return self.earlier(weighed.earlier[target])
         if not self.is_current(target, version=weighed.versions.get(target)):
             return None
         row = self.rows[target]
-        return _On(
+        return On(
             stated_by=StatedBy(row.stated_by),
             written_by=WrittenBy(row.written_by),
             rests=self.rests.get(target, []),
@@ -202,20 +186,20 @@ class _Storing:
             target=target,
         )
 
-    def earlier(self, other: Weighed) -> _On | None:
+    def earlier(self, other: Weighed) -> On | None:
         """An earlier claim of the same turns, if it is going to be a row that nothing is asked about (R2)."""
         act = self.acts.get(id(other))
         if act is None or act.observation is not None or act.review or act.passed:
             return None
         rests = [Rests.on(self.batch.turns[each.episode]) for each in _quoted(other)]
-        return _On(other.claim.stated_by, WrittenBy.BACKGROUND, rests, related=True, earlier=act)
+        return On(other.claim.stated_by, WrittenBy.BACKGROUND, rests, related=True, earlier=act)
 
-    def touch(self, weighed: Weighed, decision: Decision, on: _On) -> _Act | None:
+    def touch(self, weighed: Weighed, decision: Decision, on: On) -> Act | None:
         """What is done where a claim concerns a row or an earlier claim; None when it is part of the earlier one."""
         if decision.verdict is Verdict.NOOP:
             return self.known(weighed, on)
         if decision.verdict is Verdict.DELETE and not decision.replaces:
-            return _asks(weighed, on, "review_retire", Because.RETIRE)
+            return asks(weighed, on, "review_retire", Because.RETIRE)
         waits: StrEnum | None = why_it_waits(
             stated_by=on.stated_by,
             written_by=on.written_by,
@@ -226,40 +210,40 @@ class _Storing:
         if not on.related:  # nothing that is about something else leaves the reads by a model's word
             waits = waits or Because.ELSEWHERE
         if waits is not None:
-            return _asks(weighed, on, "review_contradiction", waits)
+            return asks(weighed, on, "review_contradiction", waits)
         return self.supersede(weighed, on, union=decision.verdict is Verdict.UPDATE)
 
-    def known(self, weighed: Weighed, on: _On) -> _Act | None:
+    def known(self, weighed: Weighed, on: On) -> Act | None:
         """A claim that a row or an earlier claim says already; the user's word is not kept as somebody else's."""
         if weighed.claim.stated_by is StatedBy.USER and on.stated_by is not StatedBy.USER:
             reason, settled = Because.OWN_WORDS, True
-            return _Act(weighed, IntakeItem.Verdict.ADD, "added", reason, on.target, on.earlier, settled=settled)
+            return Act(weighed, IntakeItem.Verdict.ADD, "added", reason, on.target, on.earlier, settled=settled)
         if on.earlier is not None:
             on.earlier.weighed.claims += weighed.claims
             return None
-        return _Act(weighed, IntakeItem.Verdict.NOOP, "known", target=on.target, observation=on.target)
+        return Act(weighed, IntakeItem.Verdict.NOOP, "known", target=on.target, observation=on.target)
 
-    def supersede(self, weighed: Weighed, on: _On, *, union: bool, reason: str = "") -> _Act:
+    def supersede(self, weighed: Weighed, on: On, *, union: bool, reason: str = "") -> Act:
         """The claim takes the place of a row or an earlier claim, which no other claim of the batch may then."""
         if on.target is not None:
             self.gone.add(on.target)
         if on.earlier is not None:
             on.earlier.passed = True
         verdict = IntakeItem.Verdict.UPDATE if union else IntakeItem.Verdict.DELETE
-        done = _Act(weighed, verdict, "updated" if union else "replaced", reason, on.target, on.earlier, settled=True)
+        done = Act(weighed, verdict, "updated" if union else "replaced", reason, on.target, on.earlier, settled=True)
         done.supersedes, done.union = True, union
         return done
 
-    def again(self, weighed: Weighed, known: int) -> _Act:
+    def again(self, weighed: Weighed, known: int) -> Act:
         """A claim in the words of a row. What only an extracted row of somebody else says becomes the user's word:
         nothing may then take it out of the reads that may not touch what a user said (R47).
         """
         row = self.rows[known]
-        on = _On(StatedBy(row.stated_by), WrittenBy(row.written_by), target=known)
+        on = On(StatedBy(row.stated_by), WrittenBy(row.written_by), target=known)
         users = weighed.claim.stated_by is StatedBy.USER and on.stated_by is not StatedBy.USER
         if users and on.written_by is WrittenBy.BACKGROUND:
             return self.supersede(weighed, on, union=True, reason=Because.OWN_WORD)
-        return _Act(weighed, IntakeItem.Verdict.NOOP, "known", Because.KNOWN, target=known, observation=known)
+        return Act(weighed, IntakeItem.Verdict.NOOP, "known", Because.KNOWN, target=known, observation=known)
 
     def is_current(self, pk: int, *, version: int | None = None) -> bool:
         """Whether a locked row is in the reads, and at this version if one is given."""
@@ -270,18 +254,12 @@ class _Storing:
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    def write(self, acts: Sequence[_Act]) -> None:
+    def write(self, acts: Sequence[Act]) -> None:
         """Evidence first, while its rows are current; then new rows in the order of the turns, each before it
         supersedes; then their vectors.
         """
-        refs: dict[int, list[EvidenceRef]] = {}
-        roots = self.roots(act for act in acts if act.observation is not None and _is_echoed(act.weighed))
-        for act in acts:
-            if act.observation is not None:
-                refs.setdefault(act.observation, []).extend(self.evidence(act.weighed, roots.get(act.observation, "")))
-        if refs:
-            store.add_evidence_to(scope_id=self.scope.pk, refs=refs)
-        fresh = [act for act in acts if act.observation is None]
+        self.support(acts)
+        fresh = [act for act in acts if act.observation is None and act.same is None]
         for supersedes, group in groupby(fresh, key=lambda act: act.supersedes):
             for act, written in self.replaced(group) if supersedes else self.added(list(group)):
                 act.observation = written.id
@@ -289,19 +267,51 @@ class _Storing:
                     act.target = act.earlier.observation
                 if written.fate == Fate.KNOWN:
                     act.reason = act.reason or Because.STORED
+        for act in acts:
+            if act.same is not None and act.observation is None:
+                act.target = act.observation = act.same.observation
         self.put_vectors(fresh)
 
-    def added(self, acts: Sequence[_Act]) -> Iterator[tuple[_Act, Written]]:
+    def support(self, acts: Sequence[Act]) -> None:
+        """Let rows rest on the turns that say them again: current ones, and those that are held back."""
+        believed = [act for act in acts if act.observation is not None and not act.weighed.doubted]
+        roots = self.roots(act for act in believed if _is_echoed(act.weighed))
+        refs: dict[int, list[EvidenceRef]] = {}
+        for act in believed:
+            assert act.observation is not None
+            refs.setdefault(act.observation, []).extend(self.evidence(act.weighed, roots.get(act.observation, "")))
+        if refs:
+            store.add_evidence_to(scope_id=self.scope.pk, refs=refs)
+        waiting: dict[int, list[EvidenceRef]] = {}
+        for act in acts:
+            if act.observation is not None and act.verdict == IntakeItem.Verdict.HELD:
+                waiting.setdefault(act.observation, []).extend(self.evidence(act.weighed))
+        if waiting:
+            store.add_evidence_to(scope_id=self.scope.pk, refs=waiting, status=Status.QUARANTINED)
+
+    def settle_held(self, acts: Sequence[Act]) -> None:
+        """Take rows off the list of a person whose words these turns say properly: they are in the reads by now, and
+        what was doubted is no evidence for them.
+        """
+        said = [act.weighed for act in acts if not act.weighed.doubted]
+        settled = sorted({pk for each in said for row in self.waiting if (pk := known_row(each, [row])) is not None})
+        if settled:
+            store.lock_scope(scope_id=self.scope.pk, cause=SAID_SINCE)
+            store.move(scope_id=self.scope.pk, ids=settled, to=Status.RETRACTED)
+            store.lock_scope(scope_id=self.scope.pk, cause=CAUSE)
+
+    def added(self, acts: Sequence[Act]) -> Iterator[tuple[Act, Written]]:
         claims = [self.claim(act.weighed) for act in acts]
         written = store.add_observations(
             scope=self.scope,
             claims=claims,
             written_by=WrittenBy.BACKGROUND,
             reconciled=[act.settled for act in acts],
+            held=[act.weighed.doubted for act in acts],
         )
         return zip(acts, written, strict=True)
 
-    def replaced(self, acts: Iterator[_Act]) -> Iterator[tuple[_Act, Written]]:
+    def replaced(self, acts: Iterator[Act]) -> Iterator[tuple[Act, Written]]:
         for act in acts:
             old_id = act.target if act.earlier is None else act.earlier.observation
             assert old_id is not None
@@ -355,7 +365,7 @@ class _Storing:
                 root = root or next(iter(refs.values())).root
         yield from refs.values()
 
-    def roots(self, acts: Iterable[_Act]) -> dict[int, str]:
+    def roots(self, acts: Iterable[Act]) -> dict[int, str]:
         """What the rows that are said again rest on first. One query, or none."""
         ids = {act.observation for act in acts}
         if not ids:
@@ -363,7 +373,7 @@ class _Storing:
         rows = Evidence.objects.filter(scope=self.scope, observation__in=ids).order_by("observation", "pk")
         return dict(rows.distinct("observation").values_list("observation_id", "root_source"))
 
-    def put_vectors(self, acts: Sequence[_Act]) -> None:
+    def put_vectors(self, acts: Sequence[Act]) -> None:
         """Store the vectors that the claims were compared by, so that the next batch finds them by meaning at once."""
         found = {act.observation: act.weighed for act in acts if act.observation is not None}
         rows = [(pk, each, each.vector) for pk, each in sorted(found.items()) if each.vector is not None]
@@ -377,7 +387,7 @@ class _Storing:
 
     # --- what became of it -------------------------------------------------------------------------------------------
 
-    def keep(self, acts: Sequence[_Act]) -> None:
+    def keep(self, acts: Sequence[Act]) -> None:
         """A row for every claim, and what asks a person."""
         considered = [_considered(act, claim, first=not place) for act, place, claim in _claims(acts)]
         considered += [
@@ -397,7 +407,7 @@ class _Storing:
             if act.review and not place:
                 self.ask(act, item)
 
-    def ask(self, act: _Act, item: int) -> None:
+    def ask(self, act: Act, item: int) -> None:
         """Ask a person, in this transaction; whoever reviews makes an operation of it."""
         assert act.target is not None
         assert act.observation is not None
@@ -409,14 +419,14 @@ class _Storing:
         outbox.enqueue(task=act.review, scope_id=self.scope.pk, key=f"{CAUSE} {item}", payload=payload)
 
 
-def _claims(acts: Sequence[_Act]) -> Iterator[tuple[_Act, int, Proposed]]:
+def _claims(acts: Sequence[Act]) -> Iterator[tuple[Act, int, Proposed]]:
     """Every claim that the turns made, with its place among those that say the same."""
     for act in acts:
         for place, claim in enumerate(act.weighed.claims):
             yield act, place, claim
 
 
-def _considered(act: _Act, claim: Proposed, *, first: bool) -> Considered:
+def _considered(act: Act, claim: Proposed, *, first: bool) -> Considered:
     decision = act.weighed.decision
     return Considered(
         verdict=act.verdict if first else IntakeItem.Verdict.NOOP,

@@ -21,6 +21,7 @@ from observations.minhash import stored_bands
 from observations.models import Observation, Scope
 from observations.normalise import clean, key64, key_part, normalised
 from observations.reconciliation import Decision, Near, Proposal, Refusal, Verdict
+from observations.records import Status
 from observations.screening import secret_in
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,11 @@ class Weighed:
     def claim(self) -> Proposed:
         """The claim that is stored."""
         return self.claims[0]
+
+    @property
+    def doubted(self) -> bool:
+        """Whether it is held back: it is compared with nothing, and takes no row's place."""
+        return self.claim.doubt is not None
 
     @property
     def text(self) -> str:
@@ -88,13 +94,15 @@ class Weighing:
 def weigh(*, scope: Scope, claims: Sequence[Proposed], completer: Completer, embedder: Embedder) -> Weighing:
     """Compare the claims of one batch with the active rows of their scope, by one question at most (R124, R126).
 
-    What is stored already in the same words is not asked about: no model can lose it (C4). An embedder that fails
+    What is stored already in the same words is not asked about: no model can lose it (C4). Nor is what is held back: it
+    concerns no row until a person releases it. An embedder that fails
     leaves the words to compare by. Raises django.db.Error: a claim that could not be compared is not stored as if it
     had been.
     """
     weighed = fold(claims)
-    stored = known_texts(scope=scope, text_keys=[text_key(each) for each in weighed])
-    fresh = [each for each in weighed if known_row(each, stored) is None]
+    believed = [each for each in weighed if not each.doubted]
+    stored = known_texts(scope=scope, text_keys=[text_key(each) for each in believed])
+    fresh = [each for each in believed if known_row(each, stored) is None]
     vectors = _embedded(embedder, [each.text for each in fresh])
     bands = stored_bands([normalised(each.text) for each in fresh]) if fresh else []
     for each, vector, band in zip(fresh, vectors, bands, strict=True):
@@ -113,7 +121,8 @@ def weigh(*, scope: Scope, claims: Sequence[Proposed], completer: Completer, emb
 def fold(claims: Iterable[Proposed]) -> list[Weighed]:
     """The claims of a batch with the same normalised text about the same subject, as one each.
 
-    The highest origin among them leads: what the user said is the user's word, whoever said it as well.
+    The highest origin among them leads: what the user said is the user's word, whoever said it as well. What is held
+    back is no evidence for what is not.
     """
     folded: list[Weighed] = []
     by_text: dict[str, list[Weighed]] = {}
@@ -121,7 +130,7 @@ def fold(claims: Iterable[Proposed]) -> list[Weighed]:
         one = Weighed([claim])
         alike = by_text.setdefault(normalised(one.text), [])
         for other in alike:
-            if same_subject(other.key, one.key):
+            if other.doubted == one.doubted and same_subject(other.key, one.key):
                 other.claims.append(claim)
                 other.claims.sort(key=lambda each: -each.stated_by.rank)  # stable: the first of them leads
                 break
@@ -143,11 +152,11 @@ def text_key(weighed: Weighed) -> int:
     return key64(normalised(weighed.text))
 
 
-def known_texts(*, scope: Scope, text_keys: Sequence[int]) -> list[Observation]:
-    """The active rows of a scope with one of these normalised texts, the oldest first. One query, or none."""
+def known_texts(*, scope: Scope, text_keys: Sequence[int], status: Status = Status.ACTIVE) -> list[Observation]:
+    """The rows of a scope and status with one of these normalised texts, the oldest first. One query, or none."""
     if not text_keys:
         return []
-    rows = Observation.objects.active().in_scope(scope).filter(text_key__in=text_keys).order_by("pk")
+    rows = Observation.objects.in_scope(scope).filter(status=status, text_key__in=text_keys).order_by("pk")
     return list(rows.only("text", "text_key", "subject", "predicate", "object", "scope_id"))
 
 

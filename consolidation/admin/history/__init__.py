@@ -1,0 +1,1 @@
+"""What memory held before, what became of it and why."""

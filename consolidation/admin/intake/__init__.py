@@ -1,0 +1,1 @@
+"""What the background makes of turns, and what it holds back."""

@@ -1,0 +1,1 @@
+"""How well it works: probe suites, how often each rule is wrong, and what the language model was asked and cost."""

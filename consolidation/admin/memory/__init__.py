@@ -1,0 +1,1 @@
+"""What memory holds, and what agents were told of it."""

@@ -1,0 +1,1 @@
+"""What one pass proposed, as a whole: printed, measured, agreed to, applied and undone."""

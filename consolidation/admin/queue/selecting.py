@@ -1,0 +1,143 @@
+"""A selection of the rows that a page showed: one way to decide it, wherever it was made (D2, H2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect
+
+from consolidation import review
+from consolidation.admin.item.deciding import Answer, Verb, decide_many
+from consolidation.admin.queue.bulk_reading import too_long
+from consolidation.admin.reading import Row, ShownExpired, shown_digests
+from consolidation.models import BulkDecision, Operation, OperationQuerySet
+from consolidation.review import REASON_REQUIRED, bulk
+from consolidation.review.bulk import AT_ONCE, ask, start
+from observations.admin.base import Reach, Screen, signed_in
+from observations.models import database_now
+
+if TYPE_CHECKING:
+    from django.http import QueryDict
+
+SELECTION: Final = ("approve", "reject", "distinct", "defer")  # what may be decided for a selection
+PUT_OFF: Final = (1, 3, 7, 30)  # days
+NOT_YOURS: Final = "are in scopes where you may not decide, and were left out."
+BULK: Final = "admin:consolidation_operation_bulk"  # the page that confirms one, and then says what became of it
+
+
+class Selections(Screen):
+    """Pages on which rows are selected. Approving is confirmed on a page that shows each item whole, and so is what is
+    more than a request decides itself.
+    """
+
+    def decide_shown(self, request: HttpRequest, *, back: str, among: OperationQuerySet | None = None) -> HttpResponse:
+        """One decision for a selection: only what the page showed (of `among`), each checked against what it showed."""
+        verb = request.POST.get("verb", "")
+        if verb not in SELECTION:
+            return HttpResponseBadRequest("Choose approve, reject, distinct or defer.")
+        user = signed_in(request)
+        try:
+            shown = shown_digests(token=request.POST.get("shown", ""), user_id=user.pk)
+        except ShownExpired as expired:
+            messages.error(request, str(expired))
+            return redirect(back)
+        chosen = picked(request.POST, shown)
+        if among is not None:
+            there = set(among.filter(pk__in=chosen).values_list("pk", flat=True))
+            chosen = {pk: digest for pk, digest in chosen.items() if pk in there}
+        if not chosen:
+            messages.warning(request, "Nothing was selected.")
+            return redirect(back)
+        if verb == "approve" or len(chosen) > AT_ONCE:
+            return self.confirmed_first(request, verb=bulk.Verb(verb), shown=chosen, back=back)
+        if verb == "defer":
+            return self._put_off(request, shown=chosen, back=back)
+        reach, by = Reach.of(request), user.get_username()
+        answers = decide_many(verb=Verb(verb), shown=chosen, reach=reach, by=by, reason=self._reason(request))
+        return self.answered(request, answers=answers, back=back)
+
+    def confirmed_first(
+        self, request: HttpRequest, *, verb: bulk.Verb, shown: Mapping[int, str], back: str
+    ) -> HttpResponse:
+        """List them on a page that says what will happen; nothing is decided before it is confirmed there, with its
+        reason. An approval shows each item whole, so what is too long for that is refused.
+        """
+        if verb is bulk.Verb.APPROVE and len(shown) <= AT_ONCE and (long := too_long(list(shown))):
+            messages.error(request, f"{long[0]} is longer than this page can show: approve it on its own page.")
+            return redirect(back)
+        try:
+            made = self._listed(request, verb, shown)
+        except review.Refused as refusal:
+            messages.error(request, str(refusal))
+            return redirect(back)
+        return redirect(BULK, pk=made.pk)
+
+    def _put_off(self, request: HttpRequest, *, shown: Mapping[int, str], back: str) -> HttpResponse:
+        """Putting off a few for oneself needs no page to confirm it."""
+        try:
+            made = self._listed(request, bulk.Verb.DEFER, shown)
+            start(bulk=made, by=made.by)
+        except review.Refused as refusal:
+            messages.error(request, str(refusal))
+            return redirect(back)
+        return redirect(BULK, pk=made.pk)
+
+    def _listed(self, request: HttpRequest, verb: bulk.Verb, shown: Mapping[int, str]) -> BulkDecision:
+        """Those of them where this person may decide. Raises Refused."""
+        by, among = signed_in(request).get_username(), Operation.objects.filter(scope__in=Reach.of(request).scopes)
+        made = ask(verb=verb, among=among, by=by, shown=shown, until=self._until(request, verb))
+        if left_out := len(shown) - made.total:
+            messages.warning(request, f"{left_out:,} of the selection {NOT_YOURS}")
+        return made
+
+    @staticmethod
+    def _until(request: HttpRequest, verb: str) -> datetime | None:
+        given = request.POST.get("days", "")
+        days = int(given) if given in set(map(str, PUT_OFF)) else 0
+        return database_now() + timedelta(days=days) if days and verb == bulk.Verb.DEFER else None
+
+    @staticmethod
+    def _reason(request: HttpRequest) -> str:
+        return request.POST.get("reason", "").replace("\0", "")[:500]
+
+    def answered(
+        self,
+        request: HttpRequest,
+        *,
+        answers: Sequence[Answer],
+        back: str,
+        title: str = "What became of your selection",
+        **more: object,
+    ) -> HttpResponse:
+        """What became of each operation."""
+        context = {
+            "title": title,
+            "done": [answer for answer in answers if answer.done],
+            "refused": [answer for answer in answers if not answer.done],
+            "back": back,
+            **more,
+        }
+        return self.render(request, "admin/consolidation/operation/answers.html", context)
+
+
+def deciding_bar(rows: Sequence[Row]) -> dict[str, object]:
+    """What the bar that decides a selection says of the rows it stands under. No query."""
+    shown = {row.kind for row in rows if row.decidable}
+    reasoned = [kind.value for kind in REASON_REQUIRED if kind in shown]
+    return {
+        "decidable": sum(row.decidable for row in rows),
+        "differs": any(row.differs for row in rows),
+        "reasoned": " and ".join([", ".join(reasoned[:-1]), reasoned[-1]] if len(reasoned) > 1 else reasoned),
+    }
+
+
+def picked(data: QueryDict, shown: dict[int, str]) -> dict[int, str]:
+    """The rows of a page that were picked, or all that it showed; an id that it did not show is ignored (D2)."""
+    if data.get("all"):
+        return shown
+    wanted = {int(pk) for pk in data.getlist("pick") if pk.isascii() and pk.isdigit() and len(pk) < 19}
+    return {pk: digest for pk, digest in shown.items() if pk in wanted}

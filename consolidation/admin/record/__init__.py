@@ -1,0 +1,1 @@
+"""The record of one decision, to be read, printed and kept."""

@@ -1,0 +1,1 @@
+"""Under which rules memory may change: policies, what an embedder means, names and lessons."""

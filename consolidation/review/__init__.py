@@ -1,0 +1,103 @@
+"""REVIEW: what people decide about operations. Nothing here changes memory; the runner does, with an approval in hand.
+
+`deciding` is one decision about one operation and what it covers. The other modules are what surrounds it: taking a
+decision back, putting it off, an edit that takes a proposal's place, the second person, remarks, one decision over many
+items, age, and drills.
+"""
+
+from consolidation.review.commenting import COMMENT_LIMIT, comment, comments_on
+from consolidation.review.deciding import (
+    DECIDABLE,
+    MOVED,
+    NOT_CARRIED_OUT,
+    OBJECT_LIMIT,
+    REASON_REQUIRED,
+    TELLS_APART,
+    TEXT_LIMIT,
+    AlreadyDecided,
+    Changed,
+    Decision,
+    Refused,
+    approve,
+    changes,
+    digest_of,
+    distinct,
+    expired,
+    find,
+    key_of,
+    opened,
+    policy_of,
+    refuse_changed,
+    reject,
+    remember_distinct,
+    shown,
+    shown_digest,
+    sources_of,
+    unreadable,
+)
+from consolidation.review.drills import catch_rate
+from consolidation.review.editing import (
+    EDITABLE,
+    LIMITS,
+    Changes,
+    Drafted,
+    drafted,
+    edit,
+    edit_and_approve,
+    refusal_to_edit,
+)
+from consolidation.review.reopening import REOPENED, call_back, defer, reopen, waiting_for
+from consolidation.review.seconding import agree_on_plan, second
+from consolidation.review.wanting import needs_second, same_person, unseconded
+
+__all__ = [
+    "COMMENT_LIMIT",
+    "DECIDABLE",
+    "EDITABLE",
+    "LIMITS",
+    "MOVED",
+    "NOT_CARRIED_OUT",
+    "OBJECT_LIMIT",
+    "REASON_REQUIRED",
+    "REOPENED",
+    "TELLS_APART",
+    "TEXT_LIMIT",
+    "AlreadyDecided",
+    "Changed",
+    "Changes",
+    "Decision",
+    "Drafted",
+    "Refused",
+    "agree_on_plan",
+    "approve",
+    "call_back",
+    "catch_rate",
+    "changes",
+    "comment",
+    "comments_on",
+    "defer",
+    "digest_of",
+    "distinct",
+    "drafted",
+    "edit",
+    "edit_and_approve",
+    "expired",
+    "find",
+    "key_of",
+    "needs_second",
+    "opened",
+    "policy_of",
+    "refusal_to_edit",
+    "refuse_changed",
+    "reject",
+    "remember_distinct",
+    "reopen",
+    "same_person",
+    "second",
+    "shown",
+    "shown_digest",
+    "sources_of",
+    "unreadable",
+    "unseconded",
+    "waiting_for",
+]
