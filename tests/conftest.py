@@ -48,6 +48,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: pytest.FixtureRequ
     name = connections["default"].settings_dict["NAME"]
     with superuser() as admin:
         _never_vacuum(admin)
+        _guards_at_first.update(_guards(admin))
     connections["default"].close()
     connections["default"].settings_dict.update(application, NAME=name)
     yield
@@ -142,8 +143,22 @@ def _emptying(admin: psycopg.Connection) -> str:
 def _fixture_teardown(self: TransactionTestCase) -> None:
     """Replaces Django's flush, which the application's role must not be able to do."""
     empty_the_store()
-    off = emptier().execute("SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE tgenabled = 'D'").fetchall()
-    assert off == [], f"the test left triggers disabled, and what comes after it would prove nothing: {off}"
+    changed = _guards(emptier()) ^ _guards_at_first
+    assert not changed, f"the test left guards of the database changed, so later ones would prove nothing: {changed}"
+
+
+_guards_at_first: set[tuple[str, str]] = set()
+
+
+def _guards(admin: psycopg.Connection) -> set[tuple[str, str]]:
+    """What the database enforces by code: each trigger, with whether it is on, and each function of ours, by its text."""
+    found = admin.execute(
+        "SELECT tgname || ' on ' || tgrelid::regclass, tgenabled::text || pg_get_triggerdef(oid) FROM pg_trigger"
+        " WHERE NOT tgisinternal"
+        " UNION ALL SELECT oid::regprocedure::text, md5(pg_get_functiondef(oid)) FROM pg_proc"
+        " WHERE pronamespace = 'public'::regnamespace AND prokind = 'f' AND proname LIKE 'palimpsest%'"
+    )
+    return {(name, how) for name, how in found}
 
 
 def _should_reload_connections(self: TransactionTestCase) -> bool:
