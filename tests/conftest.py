@@ -151,7 +151,7 @@ _guards_at_first: set[tuple[str, str]] = set()
 
 
 def _guards(admin: psycopg.Connection) -> set[tuple[str, str]]:
-    """What the database enforces by code: each trigger, with whether it is on, and each function of ours, by its text."""
+    """What the database enforces by code: each trigger, whether it is on, and each function of ours, by its text."""
     found = admin.execute(
         "SELECT tgname || ' on ' || tgrelid::regclass, tgenabled::text || pg_get_triggerdef(oid) FROM pg_trigger"
         " WHERE NOT tgisinternal"
