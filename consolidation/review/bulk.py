@@ -33,6 +33,7 @@ from consolidation.review.deciding import (
 )
 from consolidation.review.reopening import defer
 from consolidation.review.reviewers import reviewed_by
+from consolidation.review.together import scopes_over
 from observations import outbox
 from observations.models import Outbox, database_now
 
@@ -189,7 +190,8 @@ def _confirm(bulk: BulkDecision, by: str, reason: str) -> None:
         raise Refused("It was listed more than 12 hours ago. Look at the queue again, and choose anew.")
     if locked.verb == Verb.REJECT and not reason.strip():
         raise Refused("A rejection needs a reason: say why in one line.")
-    BulkDecision.objects.filter(pk=locked.pk).update(reason=reason.strip()[:500])
+    wide = scopes_over(bulk=locked) if locked.verb == Verb.APPROVE else None
+    BulkDecision.objects.filter(pk=locked.pk).update(reason=reason.strip()[:500], wide=wide)
     outbox.enqueue(task=BULK_DECIDE, scope_id=None, key=str(locked.pk), payload={"bulk": locked.pk})
 
 
@@ -286,8 +288,9 @@ def _decided(item: BulkItem, allowed: frozenset[int]) -> str:
         refuse_changed(operation=operation, digest=item.digest)
     match Verb(bulk.verb):
         case Verb.APPROVE:
-            approve(operation=operation, by=bulk.by, digest=item.digest, reason=bulk.reason)
-            return "approved"
+            wide = bulk.wide is None or item.scope_id in bulk.wide  # None: confirmed before anybody counted this
+            done = approve(operation=operation, by=bulk.by, digest=item.digest, reason=bulk.reason, wide=wide)
+            return "approved; it waits for a second person" if done.needs_second else "approved"
         case Verb.REJECT:
             reject(operation=operation, by=bulk.by, reason=bulk.reason)
             return "rejected"
