@@ -9,7 +9,7 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from consolidation.models.base import EDGE
 from observations.models import ClockTimestamp, Scope
 
-_ASKED = ("approve", "reject", "distinct", "defer")  # what may be done to many items at once
+_ASKED = ("approve", "reject", "distinct", "defer", "second")  # what may be done to many items at once
 
 
 class Comment(models.Model):

@@ -27,6 +27,7 @@ from consolidation.models import (
 from consolidation.operations import Json, Kind, ep, obs, visible
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
+from consolidation.review.bulk import WHOLE as WHOLE_FIRST
 from consolidation.review.bulk import Progress, Verb
 from consolidation.review.together import Share, shares
 from observations.models import Evidence, GivenKey
@@ -36,12 +37,15 @@ DOES: Final[Mapping[str, str]] = {  # what the button says, and what the page sa
     Verb.REJECT: "Reject",
     Verb.DISTINCT: "Mark distinct",
     Verb.DEFER: "Put off",
+    Verb.SECOND: "Agree to",
 }
 MEANS: Final[Mapping[str, str]] = {
     Verb.APPROVE: "Approving changes no memory. What is approved here waits to be applied, and can be taken back.",
     Verb.REJECT: "A rejected item is not asked again until its records or the policy change. It can be taken back.",
     Verb.DISTINCT: "No pair of their records is proposed together again. It can be taken back.",
     Verb.DEFER: "They leave your queue until then, and stay in everybody else’s.",
+    Verb.SECOND: "Somebody else approved these as they stand here. Agreeing changes no memory: they can be applied"
+    " then, as long as the approval lasts. Taking the approval back ends it.",
 }
 LISTED: Final = 50  # scopes whose share of a decision is shown
 _ARCHIVES: Final = (Kind.MERGE, Kind.COMPACT, Kind.ARCHIVE)  # kinds whose records leave the reads
@@ -93,13 +97,13 @@ class Effect:
 
 
 def effect(bulk: BulkDecision) -> Effect:
-    """What would come of it: by kind, and by scope. Two queries, seven for an approval."""
+    """What would come of it: by kind, and by scope. Two queries, six where every item is shown whole."""
     operations = Operation.objects.filter(bulk_items__bulk=bulk).order_by()
     counted = list(
         operations.values_list("kind").annotate(n=Count("pk"), records=Sum("n_sources")).order_by("-n", "kind")
     )
     kinds = tuple((kind, number) for kind, number, _ in counted)
-    if bulk.verb != Verb.APPROVE:
+    if bulk.verb not in WHOLE_FIRST:
         return _untouched(operations, kinds)
     return Effect(
         kinds=kinds,
@@ -151,6 +155,7 @@ class Whole:
     """One item with everything it would take in, and every field of what it would write."""
 
     row: Row
+    reason: str  # that it was approved for; memory text
     names: tuple[str, str] | None  # of an alias
     result: Result | None  # None: it writes no record
     sources: tuple[Source, ...]
@@ -220,6 +225,7 @@ def _whole(operation: Operation, row: Row, sources: Sequence[OperationSource], b
     named = operation.kind == Kind.ALIAS
     return Whole(
         row=row,
+        reason=visible(operation.decision_reason),
         names=(visible(operation.claim_subject), visible(operation.claim_object)) if named else None,
         result=read_results(operation, sources, (records, turns), policy, text=text).result,
         sources=tuple(_source(source, operation, records) for source in sources),
@@ -235,7 +241,7 @@ def _source(source: OperationSource, operation: Operation, records: Records) -> 
         of_episode=bool(source.episode_id),
         text=whole(words),
         key=key_words(row, records.given.get(pk)) if row else "",
-        kept=row is not None and pk == operation.keeper_id,
+        kept=row is not None and pk == (operation.decision.get("keep") or operation.keeper_id),
     )
 
 
