@@ -67,6 +67,25 @@ def selected(client: Client, plan: Plan, verb: str, **more: str) -> str:
     return answer.content.decode()
 
 
+@pytest.mark.parametrize("verb", ["approve", "reject_all"])
+def test_not_now_and_the_end_of_it_lead_back_to_the_plan(plan: Plan, rita: Client, verb: str) -> None:
+    """H2: what was chosen on a plan's page goes back there, before it is confirmed and after; a plan that is none is no
+    way back.
+    """
+    merge(plan, "Rye", approval=Approval.NEEDS_HUMAN)
+    back = f'href="{address(plan, "change")}">'
+    assert f"{back}Not now</a>" in selected(rita, plan, verb)
+    bulk = BulkDecision.objects.latest("pk")
+    page, confirm = (reverse(f"admin:consolidation_operation_bulk{name}", args=[bulk.pk]) for name in ("", "confirm"))
+    shown = rita.get(page, {"plan": plan.pk}).content.decode()
+    assert f'name="plan" value="{plan.pk}"' in shown
+    answer = rita.post(confirm, {"plan": plan.pk, "reason": "no"}, follow=True)
+    settle()
+    assert f"{back}Back to the plan</a>" in answer.content.decode()
+    for strange in ("", "x", "-1", "9" * 20, "//evil.example"):
+        assert "Back to the queue</a>" in rita.get(page, {"plan": strange}).content.decode()
+
+
 def confirmed(client: Client, *, reason: str = "") -> str:
     """Confirm the newest selection on its own page."""
     bulk = BulkDecision.objects.latest("pk")

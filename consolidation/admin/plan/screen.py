@@ -305,8 +305,11 @@ class PlanScreen(Selections, PlanNow):
         back = reverse(f"admin:{self.url_name('change')}", args=[pk])
         if request.POST.get("verb") == "reject_all":
             every = items(plan, reach=reach, show=OPEN_SHOWN).values_list("operation_id", flat=True)
-            return self.confirmed_first(request, verb=bulk.Verb.REJECT, shown=dict.fromkeys(every, ""), back=back)
-        return self.decide_shown(request, among=Operation.objects.filter(plan_items__plan=plan), back=back)
+            return self.confirmed_first(
+                request, verb=bulk.Verb.REJECT, shown=dict.fromkeys(every, ""), back=back, plan=pk
+            )
+        among = Operation.objects.filter(plan_items__plan=plan)
+        return self.decide_shown(request, among=among, back=back, plan=pk)
 
     def impact_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
         """Measure what applying would do, at once where that is quick, else by a worker."""

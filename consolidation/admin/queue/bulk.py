@@ -24,7 +24,7 @@ from consolidation import review
 from consolidation.admin.item.deciding import REVIEW
 from consolidation.admin.queue.bulk_reading import DOES, MEANS, document, effect, ended, in_full
 from consolidation.admin.queue.reading import SECOND, WAITING, Given, address, part
-from consolidation.admin.queue.selecting import Selections
+from consolidation.admin.queue.selecting import Selections, page_of, plan_of
 from consolidation.admin.reading import rows_of
 from consolidation.models import BulkDecision, BulkItem, Operation
 from consolidation.operations import visible
@@ -94,14 +94,17 @@ class BulkPages(Selections):
             "verb": DOES[bulk.verb],
             "progress": found,
             "mine": mine,
-            "back": self._chosen_on(bulk),
+            "back": self._chosen_on(request, bulk),
+            "plan": plan_of(request.GET),
             **(self._results(request, bulk) if found.started else self._preview(request, bulk)),
         }
         context["title"] = f"{DOES[bulk.verb]} {bulk.total:,} item{'' if bulk.total == 1 else 's'}"
         return self.render(request, "admin/consolidation/operation/bulk.html", context)
 
-    def _chosen_on(self, bulk: BulkDecision) -> str:
-        """The list that the items were chosen on."""
+    def _chosen_on(self, request: HttpRequest, bulk: BulkDecision) -> str:
+        """The list that the items were chosen on: a plan's, or a part of the queue."""
+        if plan := plan_of(request.GET):
+            return reverse("admin:consolidation_plan_change", args=[plan])
         listed = reverse(f"admin:{self.url_name('changelist')}")
         return f"{listed}{address(Given(), SECOND)}" if bulk.verb == Verb.SECOND else listed
 
@@ -143,14 +146,14 @@ class BulkPages(Selections):
         if request.POST.get("do") == "stop":
             left = stop(bulk=bulk, by=by)
             messages.info(request, f"Stopped. {left:,} item{'' if left == 1 else 's'} stay as they were.")
-            return redirect(f"admin:{self.url_name('bulk')}", pk=pk)
+            return page_of(pk, plan=plan_of(request.POST))
         try:
             start(bulk=bulk, by=by, reason=self._reason(request))
         except review.AlreadyDecided:
             messages.info(request, "You did that already. This is how it stands.")
         except review.Refused as refusal:
             messages.error(request, str(refusal))
-        return redirect(f"admin:{self.url_name('bulk')}", pk=pk)
+        return page_of(pk, plan=plan_of(request.POST))
 
     def progress_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
         """How far it is, as JSON for the page's script: figures and one sentence."""

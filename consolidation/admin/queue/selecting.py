@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from consolidation import review
 from consolidation.admin.item.deciding import Answer, Verb, decide_many
@@ -36,8 +37,12 @@ class Selections(Screen):
     whole; and so is, on one that counts them, what is more than a request decides itself.
     """
 
-    def decide_shown(self, request: HttpRequest, *, back: str, among: OperationQuerySet | None = None) -> HttpResponse:
-        """One decision for a selection: only what the page showed (of `among`), each checked against what it showed."""
+    def decide_shown(
+        self, request: HttpRequest, *, back: str, among: OperationQuerySet | None = None, plan: int | None = None
+    ) -> HttpResponse:
+        """One decision for a selection: only what the page showed (of `among`), each checked against what it showed.
+        `plan`: the one on whose page it was made, and to which it leads back.
+        """
         verb = request.POST.get("verb", "")
         if verb not in SELECTION:
             return HttpResponseBadRequest("Choose approve, reject, distinct, defer or second.")
@@ -55,15 +60,21 @@ class Selections(Screen):
             messages.warning(request, "Nothing was selected.")
             return redirect(back)
         if verb in bulk.WHOLE or len(chosen) > AT_ONCE:
-            return self.confirmed_first(request, verb=bulk.Verb(verb), shown=chosen, back=back)
+            return self.confirmed_first(request, verb=bulk.Verb(verb), shown=chosen, back=back, plan=plan)
         if verb == "defer":
-            return self._put_off(request, shown=chosen, back=back)
+            return self._put_off(request, shown=chosen, back=back, plan=plan)
         reach, by = Reach.of(request), user.get_username()
         answers = decide_many(verb=Verb(verb), shown=chosen, reach=reach, by=by, reason=self._reason(request))
         return self.answered(request, answers=answers, back=back)
 
     def confirmed_first(
-        self, request: HttpRequest, *, verb: bulk.Verb, shown: Mapping[int, str], back: str
+        self,
+        request: HttpRequest,
+        *,
+        verb: bulk.Verb,
+        shown: Mapping[int, str],
+        back: str,
+        plan: int | None = None,
     ) -> HttpResponse:
         """List them on a page that says what will happen; nothing is decided before it is confirmed there, with its
         reason. What has to be shown whole and is too long for that is refused.
@@ -76,9 +87,9 @@ class Selections(Screen):
         except review.Refused as refusal:
             messages.error(request, str(refusal))
             return redirect(back)
-        return redirect(BULK, pk=made.pk)
+        return page_of(made.pk, plan=plan)
 
-    def _put_off(self, request: HttpRequest, *, shown: Mapping[int, str], back: str) -> HttpResponse:
+    def _put_off(self, request: HttpRequest, *, shown: Mapping[int, str], back: str, plan: int | None) -> HttpResponse:
         """Putting off a few for oneself needs no page to confirm it."""
         try:
             made = self._listed(request, bulk.Verb.DEFER, shown)
@@ -86,7 +97,7 @@ class Selections(Screen):
         except review.Refused as refusal:
             messages.error(request, str(refusal))
             return redirect(back)
-        return redirect(BULK, pk=made.pk)
+        return page_of(made.pk, plan=plan)
 
     def _listed(self, request: HttpRequest, verb: bulk.Verb, shown: Mapping[int, str]) -> BulkDecision:
         """Those of them where this person may decide. Raises Refused."""
@@ -124,6 +135,18 @@ class Selections(Screen):
             **more,
         }
         return self.render(request, "admin/consolidation/operation/answers.html", context)
+
+
+def page_of(bulk: int, *, plan: int | None) -> HttpResponse:
+    """To the page of a decision over many items, which keeps the plan that it leads back to."""
+    address = reverse(BULK, args=[bulk])
+    return redirect(f"{address}?plan={plan}" if plan else address)
+
+
+def plan_of(data: QueryDict) -> int | None:
+    """The plan that a page of such a decision leads back to. Whether it may be seen is asked there."""
+    given = data.get("plan", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
 
 
 def to_agree(rows: Sequence[Row], operations: Sequence[Operation], *, by: str, now: datetime) -> list[Row]:
