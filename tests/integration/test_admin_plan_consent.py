@@ -84,7 +84,7 @@ def test_not_now_and_the_end_of_it_lead_back_to_the_plan(plan: Plan, rita: Clien
     answer = rita.post(confirm, {"plan": plan.pk, "reason": "no"}, follow=True)
     settle()
     assert f"{back}Back to the plan</a>" in answer.content.decode()
-    refused = rita.get(page, {"plan": plan.pk, "only": "refused"}).content.decode()
+    refused = rita.get(page, {"plan": str(plan.pk), "only": "refused"}).content.decode()
     assert f'<a href="?plan={plan.pk}">All items</a>' in refused
     for strange in ("", "x", "-1", "9" * 20, "//evil.example"):
         assert "Back to the queue</a>" in rita.get(page, {"plan": strange}).content.decode()
