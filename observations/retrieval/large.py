@@ -77,6 +77,6 @@ def candidates(*, scope_id: int, profile: Profile, wanted: int) -> sql.Composed:
     return sql.SQL("SELECT observation_id FROM observations_embedding WHERE {} ORDER BY {} <=> {} LIMIT {}").format(
         rows_of(scope_id=scope_id, profile=profile),
         half(column=sql.SQL("vector"), profile=profile),
-        half(column=sql.SQL("%(vector)s"), profile=profile),
+        half(column=sql.SQL("%(vector)s::vector"), profile=profile),  # or the parameter would be taken for a halfvec
         sql.Literal(max(WIDER * wanted, LEAST)),
     )
