@@ -76,12 +76,15 @@ def ranking(asked: Sequence[Question]) -> None:
     for question in asked:
         scope = scopes[question.scope]
         vector = asked_of(question.query, embedder)
-        ways = {"meaning": by_meaning(scope, vector), "words": by_words(scope, question.query)}
+        ways = {
+            "meaning": by_meaning(scope, vector).best(K).tolist(),
+            "words": by_words(scope, question.query).best(K).tolist(),
+        }
         began = time.perf_counter()
         answer = retrieval.search(scope=scope, query=question.query, k=K, call_site="search")
         seconds.append(time.perf_counter() - began)
-        for way, part in ways.items():
-            found[way].append(_recall(question, {names[pk] for pk in part.best(K).tolist()}))
+        for way, ids in ways.items():
+            found[way].append(_recall(question, {names[pk] for pk in ids}))
         found["search"].append(_recall(question, {hit.external_id for hit in answer.hits}))
     print(
         table(["ranked by", f"recall@{K}"], [[way, f"{statistics.mean(values):.3f}"] for way, values in found.items()])

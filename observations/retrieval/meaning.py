@@ -1,9 +1,7 @@
-"""Finding by meaning: how near each row of a scope is, exactly, or in a large scope the nearest by its index (large.py).
-"""
+"""Finding by meaning: how near each row of a scope is, exactly, and in a large scope by its index (large.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,7 +58,7 @@ def by_meaning(scope: Scope, asked: Asked, *, among: Among | None = None, overla
     """How near each row is: by an exact scan of the scope's vectors, so that no other scope's size can thin the answer
     (C14). Raises django.db.Error. One query.
     """
-    rows = sql.SQL(rows_of(among, overlay)[1])  # type: ignore[arg-type]  # one of our own texts
+    rows = rows_of(among, overlay)[1]
     statement = _SCAN.format(cosine=_COSINE, rows=rows, plus=_PLUS if overlay else sql.SQL(""))
     [packed] = one_row(statement, common(scope, among, overlay) | _vector(asked))
     found = np.frombuffer(packed or b"", dtype=_TYPE)
@@ -86,10 +84,10 @@ def by_meaning_of_index(scope: Scope, asked: Asked, *, wanted: int, also: Number
     return Meaning(found["id"].astype(np.int64), _numbers(found["cosine"]), strengths(found, now))
 
 
-def _vector(asked: Asked) -> Mapping[str, Value]:
+def _vector(asked: Asked) -> dict[str, Value]:
     return {"vector": asked.vector, "profile": asked.profile.name, "dimensions": asked.profile.dimensions}
 
 
 def _numbers(cosines: Numbers) -> Numbers:
     """The cosine of a vector without a direction is no number, and such a row is as near as any."""
-    return np.nan_to_num(cosines.astype(float), nan=0.0)
+    return np.where(np.isnan(cosines), 0.0, cosines)

@@ -21,8 +21,8 @@ from observations.retrieval.sites import FLOOR
 Value = str | int | float | datetime | list[Any] | None
 Numbers = np.ndarray[tuple[int], np.dtype[Any]]
 
-# When a row was first said, and its half-life: what its strength is computed from, here and not in SQL, which takes four
-# times as long for it.
+# When a row was first said, and its half-life: what its strength is computed from, here and not in SQL, where a power
+# of each row takes longer than to hand over both.
 AGED: Final = sql.SQL("timestamptz_send(created_at) || int4send(coalesce(half_life_days, 0))")
 AGED_TYPE: Final = (("said", ">i8"), ("half_life", ">i4"))
 NOW: Final = sql.SQL("timestamptz_send(coalesce(%(now)s, now()))")
@@ -45,23 +45,28 @@ def common(scope: Scope, among: Among | None, overlay: Overlay | None = None) ->
     }
 
 
-def rows_of(among: Among | None, overlay: Overlay | None) -> tuple[str, str]:
+_ACTIVE: Final = sql.SQL("status = 'active'"), sql.SQL("active")
+_AMONG: Final = tuple(
+    sql.SQL("{} = ANY (%(among)s::bigint[])").format(sql.SQL(id_)) for id_ in ("id", "observation_id")
+)
+_STAYING: Final = (
+    sql.SQL("status = 'active' AND id <> ALL (%(without)s::bigint[])"),
+    sql.SQL("active AND observation_id <> ALL (%(without)s::bigint[])"),
+)
+
+
+def rows_of(among: Among | None, overlay: Overlay | None) -> tuple[sql.Composable, ...]:
     """Of a scope's observations, and of its vectors, those that a read is among: two conditions."""
-    if among:
-        return "id = ANY (%(among)s::bigint[])", "observation_id = ANY (%(among)s::bigint[])"
-    if overlay:
-        stays = "<> ALL (%(without)s::bigint[])"
-        return f"status = 'active' AND id {stays}", f"active AND observation_id {stays}"
-    return "status = 'active'", "active"
+    return _AMONG if among else _STAYING if overlay else _ACTIVE
 
 
 def one_row(statement: sql.Composed, values: Mapping[str, Value]) -> Any:
-    """The only row of a statement, bytes as they are: Django's own cursor has them written in hexadecimal and read again.
+    """The only row of a statement, bytes as they are: Django's own cursor has them written in hexadecimal.
 
     In the transaction in which Django's connection stands. Raises django.db.Error.
     """
     connection.ensure_connection()
-    plain = psycopg.Cursor(connection.connection)
+    plain: Any = psycopg.Cursor(connection.connection)
     plain.format = Format.BINARY
     with connection.make_debug_cursor(plain) if connection.queries_logged else connection.make_cursor(plain) as cursor:
         cursor.execute(statement, values)

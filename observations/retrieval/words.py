@@ -42,8 +42,10 @@ NOTHING: Final = Words(*(np.empty(0, dtype) for dtype in (np.int64, float, float
 _LONG: Final = 512 * 8  # bytes
 _MOST: Final = 32  # words of a query that are looked up
 _LONGEST: Final = 2_000  # bytes of a word
-_LEXEMES: Final = f"""SELECT lexeme, hashtextextended(lexeme, 0) & -2 AS code FROM unnest(to_tsvector('english', %(text)s))
-  WHERE octet_length(lexeme) <= {_LONGEST} LIMIT {_MOST}"""
+_LEXEMES: Final = sql.SQL(
+    """SELECT lexeme, hashtextextended(lexeme, 0) & -2 AS code FROM unnest(to_tsvector('english', %(text)s))
+  WHERE octet_length(lexeme) <= {} LIMIT {}"""
+).format(sql.Literal(_LONGEST), sql.Literal(_MOST))
 _SCAN: Final = """
 WITH asked AS MATERIALIZED (SELECT coalesce(array_agg(code), '{{}}') AS codes FROM ({lexemes}) lexemes)
 SELECT {now}, (SELECT string_agg(int8send(code), '') FROM asked, unnest(codes) code), {total},
@@ -56,7 +58,7 @@ FROM (
 ) read
 """
 _TYPE: Final = np.dtype([("id", ">i8"), *AGED_TYPE, ("words", ">i4"), ("subject_words", ">i2")])
-_STORED: Final = "(SELECT * FROM observations_observation WHERE scope_id = %(scope)s AND {}) stored"
+_STORED: Final = sql.SQL("(SELECT * FROM observations_observation WHERE scope_id = %(scope)s AND {}) stored")
 _PLUS: Final = sql.SQL(
     """(SELECT id, created_at, half_life_days, words, subject_words FROM {}
     UNION ALL SELECT id, created_at, half_life_days, palimpsest_word_codes(text, subject, predicate, object),
@@ -73,15 +75,17 @@ _COUNT: Final = sql.SQL(
 )
 
 
-def _scan(rows: sql.Composable, total: sql.Composable = sql.SQL("count(*)")) -> sql.Composed:
-    return sql.SQL(_SCAN).format(
-        lexemes=sql.SQL(_LEXEMES), now=NOW, aged=AGED, long=sql.Literal(_LONG), rows=rows, total=total
-    )
+_ALL: Final = sql.SQL("count(*)")
+
+
+def _scan(rows: sql.Composable, total: sql.Composable) -> sql.Composed:
+    long = sql.Literal(_LONG)
+    return sql.SQL(_SCAN).format(lexemes=_LEXEMES, now=NOW, aged=AGED, long=long, rows=rows, total=total)
 
 
 def _of(among: Among | None, overlay: Overlay | None) -> sql.Composed:
-    stored = sql.SQL(_STORED.format(rows_of(among, overlay)[0]))  # type: ignore[arg-type]  # two of our own texts
-    return _scan(_PLUS.format(stored, PLUS) if overlay else stored)
+    stored = _STORED.format(rows_of(among, overlay)[0])
+    return _scan(_PLUS.format(stored, PLUS) if overlay else stored, _ALL)
 
 
 def by_words(scope: Scope, text: str, *, among: Among | None = None, overlay: Overlay | None = None) -> Words:
@@ -95,7 +99,7 @@ def by_words_of_index(scope: Scope, text: str) -> Words:
     Raises django.db.Error. Two queries.
     """
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT lexeme FROM ({_LEXEMES}) lexemes", {"text": text})
+        cursor.execute(sql.SQL("SELECT lexeme FROM ({}) lexemes").format(_LEXEMES), {"text": text})
         words = " | ".join(_quoted(lexeme) for (lexeme,) in cursor.fetchall())
     if not words:
         return NOTHING
