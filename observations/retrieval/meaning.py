@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from django.db import connection
+from django.db import connection, transaction
 from psycopg import sql
 
 from observations.models import Scope
@@ -44,14 +44,14 @@ _PLUS: Final = sql.SQL(
     "UNION ALL SELECT int8send(id) || {} FROM {} WHERE dimensions = %(dimensions)s AND vector IS NOT NULL"
 ).format(_COSINE, PLUS)
 _TYPE: Final = np.dtype([("id", ">i8"), ("cosine", ">f8")])
-_BY_INDEX: Final = """
+_NEAREST: Final = """
 WITH near AS MATERIALIZED ({candidates})
 SELECT {now}, (SELECT count(*) FROM near), string_agg(int8send(o.id) || {cosine} || {aged}, '')
 FROM observations_embedding e JOIN observations_observation o ON o.id = e.observation_id
 WHERE e.scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s AND active
   AND vector IS NOT NULL AND e.observation_id = ANY (ARRAY(SELECT observation_id FROM near) || %(also)s::bigint[])
 """
-_TYPE_BY_INDEX: Final = np.dtype([("id", ">i8"), ("cosine", ">f8"), *AGED_TYPE])
+_NEAREST_TYPE: Final = np.dtype([("id", ">i8"), ("cosine", ">f8"), *AGED_TYPE])
 
 
 def by_meaning(scope: Scope, asked: Asked, *, among: Among | None = None, overlay: Overlay | None = None) -> Meaning:
@@ -65,23 +65,31 @@ def by_meaning(scope: Scope, asked: Asked, *, among: Among | None = None, overla
     return Meaning(found["id"].astype(np.int64), _numbers(found["cosine"]))
 
 
-def by_meaning_of_index(scope: Scope, asked: Asked, *, wanted: int, also: Numbers) -> Meaning | None:
-    """The nearest rows as the index of a large scope hands them over, with their exact cosines, and those of the rows
-    `also`. None: it handed over fewer than are wanted, and the scope is to be scanned after all.
+def nearest(scope: Scope, asked: Asked, *, wanted: int, also: Numbers) -> Meaning:
+    """The nearest rows of a large scope, as its index hands them over, or a scan where it has none or hands over fewer
+    than are wanted; and the rows `also`, whose cosine counts however far they are. All cosines are exact.
 
-    Raises django.db.Error. Three queries, in a transaction.
+    Raises django.db.Error. One query, with an index up to four.
     """
-    candidates = large.candidates(scope_id=scope.pk, profile=asked.profile, wanted=wanted)
-    statement = sql.SQL(_BY_INDEX).format(candidates=candidates, now=NOW, cosine=_COSINE, aged=AGED)
     values = common(scope, None) | _vector(asked) | {"also": also.tolist()}
-    with connection.cursor() as cursor:
-        cursor.execute(large.TUNE)
-        now, handed_over, packed = one_row(statement, values)
-        cursor.execute(large.TUNE_BACK)
-    if handed_over < wanted:
-        return None
-    found = np.frombuffer(packed or b"", dtype=_TYPE_BY_INDEX)
-    return Meaning(found["id"].astype(np.int64), _numbers(found["cosine"]), strengths(found, now))
+    if large.indexed(scope=scope, profile=asked.profile):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(large.TUNE)
+            near, handed_over = _nearest(scope, asked, wanted, values, by_index=True)
+            cursor.execute(large.TUNE_BACK)
+        if handed_over >= wanted:
+            return near
+    return _nearest(scope, asked, wanted, values, by_index=False)[0]
+
+
+def _nearest(
+    scope: Scope, asked: Asked, wanted: int, values: dict[str, Value], *, by_index: bool
+) -> tuple[Meaning, int]:
+    candidates = large.candidates(scope_id=scope.pk, profile=asked.profile, wanted=wanted, by_index=by_index)
+    statement = sql.SQL(_NEAREST).format(candidates=candidates, now=NOW, cosine=_COSINE, aged=AGED)
+    now, handed_over, packed = one_row(statement, values)
+    found = np.frombuffer(packed or b"", dtype=_NEAREST_TYPE)
+    return Meaning(found["id"].astype(np.int64), _numbers(found["cosine"]), strengths(found, now)), handed_over
 
 
 def _vector(asked: Asked) -> dict[str, Value]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from django.db import transaction
-
 from observations.models import Scope
 from observations.records import Status
-from observations.retrieval import large, meaning, words
+from observations.retrieval import meaning, words
 from observations.retrieval.answers import Hit, Trust, Why
 from observations.retrieval.asking import Asked
 from observations.retrieval.narrowing import EVERYTHING, Narrowed, among_of
@@ -17,8 +15,8 @@ from observations.retrieval.overlay import Overlay, Standing
 from observations.retrieval.ranking import Found, Place, Weights
 
 SPARE: Final = 10  # further rows read, in case one leaves the reads meanwhile
-_POOL: Final = 4  # times k rows are said to be near; an index is asked for as many
-_WORDY: Final = 1_000  # rows found by the words of a large scope whose cosine is looked up: one cut off counts as far
+_POOL: Final = 4  # times k rows are said to be near; a large scope is asked for as many
+_WORDY: Final = 1_000  # rows found by the words of a large scope whose cosine is looked up however far they are
 _FIELDS: Final = ("pk", "external_id", "text", "derivation", "status")
 
 
@@ -31,36 +29,21 @@ def read(
     narrowed: Narrowed = EVERYTHING,
     overlay: Overlay | None = None,
 ) -> tuple[Hit, ...]:
-    """The k best rows of a scope, scored by their words and their meaning, all of them; in a large scope that has an
-    index those that it and the index of words hand over.
+    """The k best rows of a scope, scored by their words and their meaning: all of them, in a large scope those that
+    hold a word of the query and the nearest.
 
     Raises django.db.Error. Three queries, one more where the read is narrowed, one where less than k was found, and
-    three where an index is walked.
+    up to five more in a large scope.
     """
     pool = max(_POOL * k, 50)
-    found = None
-    if narrowed == EVERYTHING and overlay is None and scope.index_profile:
-        found = _by_index(scope, text, asked, pool)
-    if found is None:
-        among = None if narrowed == EVERYTHING else among_of(scope, narrowed)
-        found = (
-            words.by_words(scope, text, among=among, overlay=overlay),
-            meaning.by_meaning(scope, asked, among=among, overlay=overlay) if asked else meaning.NOTHING,
-        )
-    ranked = Found(*found, fades, Weights.of_settings(), pool, asked.profile if asked else None)
-    return _hits(scope, ranked, k, narrowed, overlay or Overlay())
-
-
-def _by_index(scope: Scope, text: str, asked: Asked | None, pool: int) -> tuple[words.Words, meaning.Meaning] | None:
-    """What the indexes of a large scope hand over; None where that is too little, or no index is of this profile."""
-    if asked is None:
-        return words.by_words_of_index(scope, text), meaning.NOTHING
-    if not large.indexed(scope=scope, profile=asked.profile):
-        return None
-    with transaction.atomic():
-        held = words.by_words_of_index(scope, text)
-        near = meaning.by_meaning_of_index(scope, asked, wanted=pool, also=held.best(_WORDY))
-    return None if near is None else (held, near)
+    among = None if narrowed == EVERYTHING else among_of(scope, narrowed)
+    held, near = words.by_words(scope, text, among=among, overlay=overlay), meaning.NOTHING
+    if asked and held.whole:
+        near = meaning.by_meaning(scope, asked, among=among, overlay=overlay)
+    elif asked:
+        near = meaning.nearest(scope, asked, wanted=pool, also=held.best(_WORDY))
+    found = Found(held, near, fades, Weights.of_settings(), pool, asked.profile if asked else None)
+    return _hits(scope, found, k, narrowed, overlay or Overlay())
 
 
 Row = tuple[int, str, str, str | None, str]  # as _FIELDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,13 +19,14 @@ from observations.retrieval.values import AGED, AGED_TYPE, NOW, Numbers, Value, 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
     """Rows of a scope, ascending by id, and what each has of the query: all that a read is among, those without any of
-    its words too; in a large scope that has an index only those that hold one.
+    its words too; where it is not `whole`, only those that hold one.
     """
 
     ids: Numbers
     strengths: Numbers
     shares: Numbers  # of the query's words, 0 to 1
     named: Numbers  # how much of its subject the query names, 0 to 1, the less the more rows bear the name
+    whole: bool = True
 
     def best(self, count: int, *, fades: float = 0.0) -> Numbers:
         """The ids of the `count` that have most of the query, best first; none without any of it."""
@@ -34,7 +35,8 @@ class Words:
         return self.ids[order[self.shares[order] > 0]]
 
 
-NOTHING: Final = Words(*(np.empty(0, dtype) for dtype in (np.int64, float, float, float)))
+_NONE: Final = np.empty(0)
+NOTHING: Final = Words(np.empty(0, np.int64), _NONE, _NONE, _NONE, whole=False)
 
 # The codes of a row's words (migration 0019) are read whole, of all rows in one statement, and compared by numpy: one
 # lookup per word in an index comes to the same rows again for each word, which takes PostgreSQL longer than to read
@@ -58,7 +60,8 @@ FROM (
 ) read
 """
 _TYPE: Final = np.dtype([("id", ">i8"), *AGED_TYPE, ("words", ">i4"), ("subject_words", ">i2")])
-_STORED: Final = sql.SQL("(SELECT * FROM observations_observation WHERE scope_id = %(scope)s AND {}) stored")
+MOST_READ = 60_000  # rows of a scope that are read whole: more would be a burden on whoever asks
+_STORED: Final = sql.SQL("(SELECT * FROM observations_observation WHERE scope_id = %(scope)s AND {} {}) stored")
 _PLUS: Final = sql.SQL(
     """(SELECT id, created_at, half_life_days, words, subject_words FROM {}
     UNION ALL SELECT id, created_at, half_life_days, palimpsest_word_codes(text, subject, predicate, object),
@@ -70,12 +73,11 @@ _BY_INDEX: Final = sql.SQL(
     """observations_observation
   WHERE palimpsest_words(scope_id, text, subject, predicate, object) @@ %(query)s::tsquery AND status = 'active'"""
 )
+_ALL: Final = sql.SQL("count(*)")
+_LIMIT: Final = sql.SQL("LIMIT %(most)s + 1")
 _COUNT: Final = sql.SQL(
     "(SELECT count(*) FROM observations_observation WHERE scope_id = %(scope)s AND status = 'active')"
 )
-
-
-_ALL: Final = sql.SQL("count(*)")
 
 
 def _scan(rows: sql.Composable, total: sql.Composable) -> sql.Composed:
@@ -84,27 +86,31 @@ def _scan(rows: sql.Composable, total: sql.Composable) -> sql.Composed:
 
 
 def _of(among: Among | None, overlay: Overlay | None) -> sql.Composed:
-    stored = _STORED.format(rows_of(among, overlay)[0])
+    stored = _STORED.format(rows_of(among, overlay)[0], sql.SQL("") if among or overlay else _LIMIT)
     return _scan(_PLUS.format(stored, PLUS) if overlay else stored, _ALL)
 
 
 def by_words(scope: Scope, text: str, *, among: Among | None = None, overlay: Overlay | None = None) -> Words:
-    """What each row of a scope has of a query in its text or key. Raises django.db.Error. One query."""
-    return _read(_of(among, overlay), common(scope, among, overlay) | {"text": text})
+    """What each row has of a query in its text or key; in a large scope that is read as a whole, by an index.
 
-
-def by_words_of_index(scope: Scope, text: str) -> Words:
-    """The same of the rows that hold a word of it alone, by an index: for a scope too large to be read whole.
-
-    Raises django.db.Error. Two queries.
+    Raises django.db.Error. One query, three where the index is asked.
     """
+    alone = among is None and overlay is None
+    if not (alone and scope.index_profile):
+        words = _read(_of(among, overlay), common(scope, among, overlay) | {"text": text, "most": MOST_READ})
+        if not alone or len(words.ids) <= MOST_READ:
+            return words
+    return _by_index(scope, text)
+
+
+def _by_index(scope: Scope, text: str) -> Words:
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT lexeme FROM ({}) lexemes").format(_LEXEMES), {"text": text})
         words = " | ".join(_quoted(lexeme) for (lexeme,) in cursor.fetchall())
     if not words:
         return NOTHING
     query = f"{_quoted(f'@ {scope.pk}')} & ({words})"
-    return _read(_scan(_BY_INDEX, _COUNT), common(scope, None) | {"text": text, "query": query})
+    return replace(_read(_scan(_BY_INDEX, _COUNT), common(scope, None) | {"text": text, "query": query}), whole=False)
 
 
 def _quoted(word: str) -> str:
