@@ -66,7 +66,7 @@ UPDATABLE: dict[str, tuple[str, ...]] = {
     "consolidation_planning": ("started_at", "finished_at", "done", "doing", "plan_id", "error"),
     "consolidation_comment": (),
     "consolidation_drill": ("answer", "answered_at"),
-    "consolidation_bulkdecision": ("reason", "finished_at"),
+    "consolidation_bulkdecision": ("reason", "wide", "finished_at"),
     "consolidation_bulkitem": ("outcome", "sentence"),
     "consolidation_overdue": (),
     "consolidation_demotion": ("lifted_at", "lifted_by", "lifted_reason"),

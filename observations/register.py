@@ -208,6 +208,7 @@ NOT_MEMORY_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "BulkDecision.verb": _WORD,
         "BulkDecision.by": _WHO,
         "BulkDecision.scopes": "ids",
+        "BulkDecision.wide": "ids",
         "BulkItem.digest": _DIGEST,
         "BulkItem.outcome": _WORD,
         "BulkItem.sentence": "ids, names and states",

@@ -65,8 +65,9 @@ def _history(page: Page) -> None:
     page.goto("/admin/consolidation/operation/?show=decided&kind=merge")
     page.locator("[data-row] [data-open]").first.click()
     page.locator("main a[href*='/observations/observation/']").first.click()
+    page.locator(".head .lead a[href*='/observations/observation/']").click()  # the row that stands in its place
     page.wait_for_load_state()
-    page.set_viewport_size({"width": SIZE[0], "height": 960})
+    page.set_viewport_size({"width": SIZE[0], "height": 1100})
 
 
 PICTURES: Final[dict[str, Callable[[Page], None]]] = {

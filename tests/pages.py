@@ -214,6 +214,9 @@ def _work_of(mine: World, name: str, mark: str) -> dict[str, object]:
     bulk = BulkDecision.objects.create(verb="reject", by="root", scopes=[within.pk], total=2, reason=mark[:500])
     for position, each in enumerate((mine.merge, mine.skipped)):
         BulkItem.objects.create(scope=within, bulk=bulk, operation=each, position=position)
+    waits = _waiting_for_a_second(mine, mark)
+    second = BulkDecision.objects.create(verb="second", by="root", scopes=[within.pk], total=1)
+    BulkItem.objects.create(scope=within, bulk=second, operation=waits, position=0, digest=waits.approved_digest)
     coming = Planning.objects.create(by="seed", pattern=name, scopes=[within.pk])
     projected = {"records_before": 1, "records_after": 1, "fell": True, "operations": 1, "digest": "a" * 64}
     Projection.objects.create(scope=within, plan=mine.plan, by="seed", **projected)
@@ -223,12 +226,19 @@ def _work_of(mine: World, name: str, mark: str) -> dict[str, object]:
         "operation": mine.merge.pk,
         "operation.undo": mine.applied.pk,
         "operation.bulk": bulk.pk,
+        "operation.agreeing": second.pk,
         "plan": mine.plan.pk,
         "plan.coming": coming.pk,
         "suite": imported(within, *asked).pk,
         "sample": sample.pk,
         "pause": Pause.objects.create(scope=within, by="seed", reason=f"holiday {mark}"[:150]).pk,
     }
+
+
+def _waiting_for_a_second(mine: World, mark: str) -> Operation:
+    pair = [observe(f"{text} {mark}", within=mine.scope) for text in ("Rye bread", "rye bread.")]
+    merge = propose(Kind.MERGE, pair, approval=Approval.NEEDS_HUMAN, plan=mine.plan)
+    return review.approve(operation=merge, by="rita", reason=f"the same {mark}"[:400], wide=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,5 +307,7 @@ def _looks(mine: Memory) -> dict[str, str]:
         "observation as of": f"{past}?observation={where.derived.pk}&at=2026-01-01",
         "scope as of": f"{past}?scope={mine.scope.pk}&at=2100-01-01",
         "queue, decided": f"{queue}?show=decided",
+        "queue, waiting for a second person": f"{queue}?show=second",
+        "agreeing together": reverse("admin:consolidation_operation_bulk", args=[mine.keys["operation.agreeing"]]),
         "run that failed": reverse("admin:observations_intakerun_change", args=[mine.written.failed.pk]),
     }

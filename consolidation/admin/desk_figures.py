@@ -11,6 +11,7 @@ from typing import Final
 from django.http import HttpRequest
 
 from consolidation import measures
+from consolidation.admin.texts import day
 from consolidation.charts import Chart, Drawing, Form, Series, draw
 from consolidation.measures import MODEL_DAYS, Board, Queue, Run, Suite
 from consolidation.operations import plan as plan_label
@@ -326,7 +327,7 @@ def _spend_chart(board: Board) -> Drawing:
 
 
 def _day(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d}" if moment else "none"
+    return day(moment) or "none"
 
 
 def _seconds(seconds: float) -> str:

@@ -185,10 +185,8 @@ def _sources(operations: Sequence[Operation]) -> defaultdict[int, list[Operation
 
 
 def _row(operation: Operation, sources: Sequence[OperationSource], policy_hash: str, opened: bool) -> Row:
-    merging = operation.kind == Kind.MERGE
-    ordered = sorted(
-        sources, key=lambda source: (merging and source.observation_id != operation.keeper_id, source.position)
-    )
+    keep = _keeps(operation)
+    ordered = sorted(sources, key=lambda source: (keep is not None and source.observation_id != keep, source.position))
     lines = tuple(_line(source, operation) for source in ordered[:LINES])
     rows = [row for source in sources if (row := source.observation or source.episode) is not None]
     decidable = operation.status in DECIDABLE and operation.approval != Approval.NEVER and bool(policy_hash)
@@ -221,8 +219,16 @@ def _line(source: OperationSource, operation: Operation) -> Line:
         id=pk,
         name=ep(pk) if source.episode_id else obs(pk),
         text=snippet(getattr(source, "start", None)),
-        kept=operation.keeper_id == pk and operation.kind == Kind.MERGE,
+        kept=source.observation_id is not None and source.observation_id == _keeps(operation),
     )
+
+
+def _keeps(operation: Operation) -> int | None:
+    """The observation that stays: the one a reviewer chose, else the one a merge proposes; None: none is named."""
+    chosen = operation.decision.get("keep")
+    if isinstance(chosen, int):
+        return chosen
+    return operation.keeper_id if operation.kind == Kind.MERGE else None
 
 
 def _product(operation: Operation, rows: Sequence[Observation | Episode]) -> str:

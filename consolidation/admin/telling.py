@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
-from consolidation.admin.reading import Chip
+from consolidation.admin.reading import STATE_WORDS, Chip
 from consolidation.admin.texts import flat, snippet, when
 from consolidation.operations import visible
 from observations.models import Event, Evidence, GivenKey, Observation
@@ -55,6 +58,7 @@ def witness(row: Evidence) -> Witness:
     return Witness(uri=snippet(row.source_uri), root=root, quote=quote, episode=row.episode_id)
 
 
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 _EVENT_TONES = {
     "approved": "go",
     "applied": "done",
@@ -72,6 +76,20 @@ def happened(event: Event) -> Happened:
         iso=event.at.isoformat(),
         what=visible(event.action.replace("_", " ")),
         who=visible(event.actor),
-        detail=tuple(line for line in flat(event.detail) if line[0] != "digest" and line[1] not in ("", "none")),
+        detail=tuple(_noted(name, value) for name, value in flat(event.detail) if _says_something(name, value)),
         tone=_EVENT_TONES.get(event.action, "quiet"),
     )
+
+
+def _says_something(name: str, value: str) -> bool:
+    return name != "digest" and value not in ("", "none")
+
+
+def _noted(name: str, value: str) -> tuple[str, str]:
+    """One line of an event's detail: a state in words, a moment as a moment."""
+    words = value
+    if name == "from":
+        words = STATE_WORDS.get(value, value)
+    elif _MOMENT.fullmatch(value):
+        words = when(datetime.fromisoformat(value))
+    return name.replace("_", " "), words

@@ -227,7 +227,7 @@ def _second(operation: Operation) -> list[str]:
         why = review.needs_second(operation=operation, policy=review.policy_of(operation.scope.name))
     except review.Refused:
         return []  # the policy cannot be read: planning and applying say so
-    return [f"  two       {why}"] if why or operation.needs_second else []
+    return [f"  two       {why or review.WANTED_THEN}"] if why or operation.needs_second else []
 
 
 def _remarks(comments: object) -> list[str]:

@@ -9,7 +9,7 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from consolidation.models.base import EDGE
 from observations.models import ClockTimestamp, Scope
 
-_ASKED = ("approve", "reject", "distinct", "defer")  # what may be done to many items at once
+_ASKED = ("approve", "reject", "distinct", "defer", "second")  # what may be done to many items at once
 
 
 class Comment(models.Model):
@@ -90,6 +90,8 @@ class BulkDecision(models.Model):
     reason = models.CharField(max_length=500, blank=True, default="")  # memory text; empty once it is finished
     until = models.DateTimeField(null=True, blank=True)  # of a deferral
     scopes = ArrayField(models.BigIntegerField())  # whose items it holds: who may see it
+    # Of an approval, since it was confirmed: those of the scopes in which another person has to agree to all of it
+    wide = ArrayField(models.BigIntegerField(), null=True, blank=True)
     total = models.IntegerField()
     at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
     finished_at = models.DateTimeField(null=True, blank=True)

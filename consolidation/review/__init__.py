@@ -48,7 +48,7 @@ from consolidation.review.editing import (
 )
 from consolidation.review.reopening import REOPENED, call_back, defer, reopen, waiting_for
 from consolidation.review.seconding import agree_on_plan, second
-from consolidation.review.wanting import needs_second, same_person, unseconded
+from consolidation.review.wanting import WANTED_THEN, needs_second, same_person, unseconded
 
 __all__ = [
     "COMMENT_LIMIT",
@@ -62,6 +62,7 @@ __all__ = [
     "REOPENED",
     "TELLS_APART",
     "TEXT_LIMIT",
+    "WANTED_THEN",
     "AlreadyDecided",
     "Changed",
     "Changes",

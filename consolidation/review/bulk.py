@@ -1,8 +1,9 @@
 """One decision over many items: exactly those listed when it was asked for, each in its own transaction.
 
-What may be approved together was shown in full, with a digest of each; what is refused or put off may be a whole list
-of one sort, in one scope. What arrives after the asking is no part of it (D2). Every item keeps what became of it, in
-the transaction that decided it, so that a killed worker's successor goes on with those that still wait.
+What may be approved together was shown in full, with a digest of each, and so was what a second person agrees to
+together; what is refused or put off may be a whole list of one sort, in one scope. What arrives after the asking is no
+part of it (D2). Every item keeps what became of it, in the transaction that decided it, so that a killed worker's
+successor goes on with those that still wait.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ from consolidation.review.deciding import (
 )
 from consolidation.review.reopening import defer
 from consolidation.review.reviewers import reviewed_by
+from consolidation.review.seconding import second
+from consolidation.review.together import scopes_over
 from observations import outbox
 from observations.models import Outbox, database_now
 
 BULK_DECIDE: Final = "bulk_decide"
-AT_ONCE: Final = 50  # the most that may be approved together, and that a request decides itself
+AT_ONCE: Final = 50  # the most that may be approved or agreed to together, and that a request decides itself
 CONFIRMED_WITHIN: Final = timedelta(hours=12)  # what was listed may be decided this long afterwards
 # Undo puts all of it back, and nothing has to be chosen. A supersede asks which claim stays.
 APPROVED_TOGETHER: Final = (Kind.MERGE, Kind.PROMOTE, Kind.COMPACT, Kind.ARCHIVE, Kind.ALIAS)
@@ -52,6 +55,11 @@ class Verb(StrEnum):
     REJECT = "reject"
     DISTINCT = "distinct"
     DEFER = "defer"
+    SECOND = "second"  # agree, as another person, to what was approved
+
+
+# What needs every item shown whole, with the digest of what was shown; and what is said of it.
+WHOLE: Final[Mapping[Verb, str]] = {Verb.APPROVE: "approved", Verb.SECOND: "agreed to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +124,13 @@ def _refuse_unfit(verb: Verb, kinds: set[Kind], number: int) -> None:
     """Refuse what this verb cannot do to items of these kinds, or to so many."""
     if not number:
         raise Refused("Nothing of it is there any more: look at the list again.")
-    if verb is Verb.APPROVE:
+    if done := WHOLE.get(verb):
         if number > AT_ONCE:
-            raise Refused(f"At most {AT_ONCE} are approved together, each shown in full: {number:,} were chosen.")
+            raise Refused(f"At most {AT_ONCE} are {done} together, each shown in full: {number:,} were chosen.")
         if Kind.FORGET in kinds:
             raise Refused(f"A forget is not approved: {NOT_CARRIED_OUT}")
         if alone := sorted(kinds - set(APPROVED_TOGETHER)):
-            raise Refused(f"A {alone[0]} is approved by itself, on its own page. Leave it out of the selection.")
+            raise Refused(f"A {alone[0]} is {done} by itself, on its own page. Leave it out of the selection.")
     if verb is Verb.DISTINCT and (other := sorted(kinds - set(TELLS_APART))):
         raise Refused(f"A {other[0]} holds no two claims to tell apart. Leave it out, or reject it.")
 
@@ -145,8 +153,8 @@ SELECT id FROM made
 
 
 def _ask_alike(verb: Verb, among: OperationQuerySet, by: str, until: datetime | None) -> BulkDecision:
-    if verb is Verb.APPROVE:
-        raise Refused("Only what was shown is approved: choose the rows on the page.")
+    if done := WHOLE.get(verb):
+        raise Refused(f"Only what was shown is {done}: choose the rows on the page.")
     sorts = list(among.order_by().values_list("kind", "scope_id", "rule", "band").distinct()[:2])
     if len(sorts) > 1:
         raise Refused("These are not all of one sort: choose one kind, one scope and one rule first.")
@@ -189,7 +197,8 @@ def _confirm(bulk: BulkDecision, by: str, reason: str) -> None:
         raise Refused("It was listed more than 12 hours ago. Look at the queue again, and choose anew.")
     if locked.verb == Verb.REJECT and not reason.strip():
         raise Refused("A rejection needs a reason: say why in one line.")
-    BulkDecision.objects.filter(pk=locked.pk).update(reason=reason.strip()[:500])
+    wide = scopes_over(bulk=locked) if locked.verb == Verb.APPROVE else None
+    BulkDecision.objects.filter(pk=locked.pk).update(reason=reason.strip()[:500], wide=wide)
     outbox.enqueue(task=BULK_DECIDE, scope_id=None, key=str(locked.pk), payload={"bulk": locked.pk})
 
 
@@ -282,12 +291,16 @@ def _decided(item: BulkItem, allowed: frozenset[int]) -> str:
     if item.scope_id not in allowed:
         raise Refused(f"{bulk.by} may not decide here any more.")
     operation = Operation.objects.select_related("scope").get(pk=item.operation_id, scope_id=item.scope_id)
-    if item.digest and bulk.verb != Verb.APPROVE:  # an approval looks itself
+    if item.digest and bulk.verb not in WHOLE:  # these look themselves
         refuse_changed(operation=operation, digest=item.digest)
     match Verb(bulk.verb):
         case Verb.APPROVE:
-            approve(operation=operation, by=bulk.by, digest=item.digest, reason=bulk.reason)
-            return "approved"
+            wide = bulk.wide is None or item.scope_id in bulk.wide  # None: confirmed before anybody counted this
+            done = approve(operation=operation, by=bulk.by, digest=item.digest, reason=bulk.reason, wide=wide)
+            return "approved; it waits for a second person" if done.needs_second else "approved"
+        case Verb.SECOND:
+            second(operation=operation, by=bulk.by, digest=item.digest)
+            return "agreed to; it can be applied"
         case Verb.REJECT:
             reject(operation=operation, by=bulk.by, reason=bulk.reason)
             return "rejected"

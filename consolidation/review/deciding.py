@@ -234,10 +234,17 @@ def find(name: str) -> Operation:
 
 @transaction.atomic
 def approve(
-    *, operation: Operation, by: str, digest: str = "", decision: Decision | None = None, reason: str = ""
+    *,
+    operation: Operation,
+    by: str,
+    digest: str = "",
+    decision: Decision | None = None,
+    reason: str = "",
+    wide: bool = False,
 ) -> Operation:
     """Approve exactly what was shown. `digest` is the page's; without one, what the planner recorded must still stand.
-    Where the policy wants two people, `needs_second` says that another one has to agree before it is applied.
+    Where the policy wants two people, `needs_second` says that another one has to agree before it is applied; `wide`:
+    it wants two for all that is approved together with this.
 
     Raises AlreadyDecided, Changed, or Refused with a sentence. An approval may be given again after it expired.
     """
@@ -272,7 +279,7 @@ def approve(
     locked.approved_digest = digest_of(operation=locked, rows=rows, policy_hash=policy.hash)
     now = database_now()
     locked.approval_expires_at = now + timedelta(hours=policy.approval_ttl_hours)
-    locked.needs_second = bool(needs_second(operation=locked, policy=policy))
+    locked.needs_second = wide or bool(needs_second(operation=locked, policy=policy))
     return _decide(locked, to=State.APPROVED, by=by, reason=reason, now=now)
 
 

@@ -10,11 +10,18 @@ from consolidation.policy import Policy as Rules
 from observations.models import Observation
 
 OF_A_COMMAND: Final = "cli:"  # before the name of a machine's user: the same person as the one who signs in by it
+WANTED_THEN: Final = "the policy wanted a second person when it was approved, for itself or for all approved with it"
 
 
 def same_person(one: str, other: str) -> bool:
     """Whether two names are one person's: "cli:ana" and "ana" are; no name is nobody."""
     return bool(one) and one.removeprefix(OF_A_COMMAND) == other.removeprefix(OF_A_COMMAND)
+
+
+def names_of(person: str) -> tuple[str, str]:
+    """Both names that one person decides under: as they sign in, and as a command's."""
+    plain = person.removeprefix(OF_A_COMMAND)
+    return plain, f"{OF_A_COMMAND}{plain}"
 
 
 def needs_second(*, operation: Operation, policy: Rules, agreed: bool = False) -> str:
@@ -47,7 +54,7 @@ def unseconded(*, operation: Operation, policy: Rules, agreed: bool = False) -> 
     if operation.status != State.APPROVED:
         return f"{name} waits for two people: {why}. Approve it, and have another person agree." if why else ""
     if why or operation.needs_second:
-        rule = why or "the policy wanted a second person when it was approved; reopened, it is approved under today's"
+        rule = why or WANTED_THEN
         return (
             f"{name} waits for a second person: {who} approved it, and {rule}. Another reviewer agrees on its page or "
             f"with `manage.py consolidate agree {name}`."

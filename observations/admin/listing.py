@@ -83,6 +83,13 @@ def listing(queryset: QuerySet[R], *, data: QueryDict, size: int | None = None) 
     return Listing(rows=rows, number=number, size=rows_per_page, total=total, capped=counted > COUNTED)
 
 
+def listing_of(rows: Sequence[R], *, data: QueryDict, size: int) -> Listing[R]:
+    """One page of rows that were read whole, so that all of them are counted. No query."""
+    number = min(max(1, _whole(data.get("page"))), max(1, -(-len(rows) // size)))
+    start = (number - 1) * size
+    return Listing(rows=list(rows[start : start + size]), number=number, size=size, total=len(rows), capped=False)
+
+
 def _size(data: QueryDict) -> int:
     size = _whole(data.get("size"))
     return size if size in SIZES else SIZES[0]

@@ -17,7 +17,7 @@ else:
 
 
 def at(field: str, name: str = "") -> Any:
-    """A column with a moment of a row, which the page's script tells in the reader's zone; empty where there is none.
+    """A column with a moment of a row, which the page's script tells in the reader's zone; a dash where there is none.
     It is called `name`, or by its field. Any: the stubs know a form's fields by their names only.
     """
 
@@ -25,7 +25,7 @@ def at(field: str, name: str = "") -> Any:
     def shown(row: Model) -> str:
         moment: datetime | None = getattr(row, field)
         if moment is None:
-            return ""
+            return "-"  # as Django says that of its own fields
         utc = moment.astimezone(UTC)
         return format_html('<time datetime="{}">{}</time>', utc.isoformat(), f"{utc.day} {utc:%b %Y, %H:%M}")
 
@@ -34,11 +34,11 @@ def at(field: str, name: str = "") -> Any:
 
 
 def number(field: str) -> Any:
-    """A column with an id of another row; empty where there is none."""
+    """A column with an id of another row; a dash where there is none."""
 
     @admin.display(description=field.removesuffix("_id"))
     def shown(row: Model) -> str:
-        return str(getattr(row, field) or "")
+        return str(getattr(row, field) or "-")
 
     shown.__name__ = field
     return shown

@@ -32,7 +32,8 @@ WIDE: Final = """() => {
   if (over <= 1) return [];
   const wide = (e) => e.getBoundingClientRect().right > window.innerWidth + 1;
   const found = [...document.querySelectorAll('body *')].filter(wide).slice(-3);
-  return found.map((e) => `${over} px: ${e.tagName.toLowerCase()}.${e.className}`);
+  const told = found.map((e) => `${over} px: ${e.tagName.toLowerCase()}.${e.className}`);
+  return told.length ? told : [`${over} px: words that run out of their box`];
 }"""
 RUN: Final = """async (only) => {
   const found = await axe.run(document, { runOnly: only, resultTypes: ['violations'], preload: false });

@@ -10,7 +10,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.desk import client_of, person
 from tests.e2e.browser import Watch
-from tests.e2e.looking import DESKTOP, LISTENER, looked_at
+from tests.e2e.looking import DESKTOP, LISTENER, PHONE, looked_at
 from tests.pages import Furnished, furnished
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -72,3 +72,38 @@ def test_times_are_the_readers_with_the_exact_one_at_hand(store: Furnished, page
     page.get_by_role("button", name="Show them in UTC").press("Enter")
     expect(time).to_contain_text(utc[11:16])
     expect(page.get_by_text("Times are in UTC.")).to_be_visible()
+
+
+def test_where_one_is_stands_in_sight(store: Furnished, page: Page, watch: Watch) -> None:
+    """E.10: the last of the rooms and the last of the tabs are marked, and seen without scrolling a list for them."""
+    watch.over(page)
+    for size in (DESKTOP, (1280, 600)):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.goto("/admin/observations/tombstone/")
+        rooms = page.get_by_role("navigation", name="Places")
+        expect(rooms.get_by_role("link", name="Tombstones")).to_be_in_viewport(ratio=1)
+        expect(rooms.get_by_role("link", name="Desk")).to_be_in_viewport(ratio=1)
+        assert page.evaluate("scrollY") == 0
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    page.goto("/admin/consolidation/operation/?show=decided")
+    expect(page.get_by_role("link", name="Decided")).to_be_in_viewport(ratio=0.9)
+
+
+LISTS = ("event", "givenanswer", "intake", "residue", "token", "plan", "policy", "calibration", "suite", "alias")
+
+
+def test_a_list_is_read_on_a_phone_without_scrolling_it_sideways(store: Furnished, page: Page, watch: Watch) -> None:
+    """E.10: each row is a card there, with every value under the name of its column."""
+    watch.over(page)
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    lists = [
+        where for name, where in store.addresses.items() if name.endswith(tuple(f"_{one}_changelist" for one in LISTS))
+    ]
+    assert len(lists) == len(LISTS)
+    for address in lists:
+        page.goto(address)
+        boxes = page.locator(".scroll")
+        assert boxes.evaluate_all("(all) => all.filter((box) => box.scrollWidth > box.clientWidth + 1).length") == 0, (
+            address
+        )
+        assert page.locator("table.stacked tbody td:not(:empty)").count() > 0, address

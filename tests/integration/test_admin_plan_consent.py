@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from consolidation import review, rollout, runner
@@ -65,6 +67,27 @@ def selected(client: Client, plan: Plan, verb: str, **more: str) -> str:
     answer = client.post(address(plan, "decide"), {"verb": verb, "shown": shown, "all": "1", **more}, follow=True)
     settle()
     return answer.content.decode()
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject_all"])
+def test_not_now_and_the_end_of_it_lead_back_to_the_plan(plan: Plan, rita: Client, verb: str) -> None:
+    """H2: what was chosen on a plan's page goes back there, before it is confirmed and after; a plan that is none is no
+    way back.
+    """
+    merge(plan, "Rye", approval=Approval.NEEDS_HUMAN)
+    back = f'href="{address(plan, "change")}">'
+    assert f"{back}Not now</a>" in selected(rita, plan, verb)
+    bulk = BulkDecision.objects.latest("pk")
+    page, confirm = (reverse(f"admin:consolidation_operation_bulk{name}", args=[bulk.pk]) for name in ("", "confirm"))
+    shown = rita.get(page, {"plan": plan.pk}).content.decode()
+    assert f'name="plan" value="{plan.pk}"' in shown
+    answer = rita.post(confirm, {"plan": plan.pk, "reason": "no"}, follow=True)
+    settle()
+    assert f"{back}Back to the plan</a>" in answer.content.decode()
+    refused = rita.get(page, {"plan": str(plan.pk), "only": "refused"}).content.decode()
+    assert f'<a href="?plan={plan.pk}">All items</a>' in refused
+    for strange in ("", "x", "-1", "9" * 20, "//evil.example"):
+        assert "Back to the queue</a>" in rita.get(page, {"plan": strange}).content.decode()
 
 
 def confirmed(client: Client, *, reason: str = "") -> str:
@@ -189,6 +212,75 @@ def test_what_was_decided_otherwise_after_it_was_shown_is_left(plan: Plan) -> No
     assert "decided again after it was shown" in told[changed.op_id]
     assert told[withdrawn.op_id] == f"{withdrawn.op_id} is rejected now, and was left."
     assert [status_of(row) for row in (changed, withdrawn, same)] == [State.APPROVED, State.REJECTED, State.APPLIED]
+
+
+def test_what_applying_would_do_is_listed_item_by_item_in_its_order(plan: Plan, here: Scope, olga: Client) -> None:
+    """D2: each automatic and approved item with its kind, its records, the text that was chosen to stay and its page;
+    what is not applied is not listed, and words of memory stay words.
+    """
+    approved, waits, automatic = (
+        merge(plan, "Rye", approval=Approval.NEEDS_HUMAN),
+        merge(plan, "Oat", approval=Approval.NEEDS_HUMAN),
+        merge(plan, "<b>Tea</b>"),
+    )
+    first, second = approved.sources.order_by("position").values_list("observation_id", flat=True)
+    assert approved.keeper_id == first
+    review.approve(
+        operation=approved,
+        by="rita",
+        digest=review.shown_digest(operation=approved),
+        decision=Decision(keep=second),
+    )
+    answer = olga.get(address(plan, "apply"))
+    page = answer.content.decode()
+    assert [row.pk for row in answer.context["rows"]] == [approved.pk, automatic.pk]
+    assert [line.id for row in answer.context["rows"][:1] for line in row.lines if line.kept] == [second]
+    for operation in (approved, automatic):
+        assert f'href="{reverse("admin:consolidation_operation_change", args=[operation.pk])}"' in page
+        assert operation.op_id[:11] in page
+    assert "&lt;b&gt;Tea&lt;/b&gt; one" in page
+    assert waits.op_id[:11] not in page
+
+
+def test_a_long_list_of_what_applying_would_do_has_pages_and_the_button_means_all(
+    plan: Plan, olga: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D2: every item stands on some page, and posting from any of them confirms the same set, by a worker."""
+    monkeypatch.setattr(plans, "AT_ONCE", 2)
+    monkeypatch.setattr(plans, "LISTED", 2)
+    made = [merge(plan, name) for name in ("Tea", "Rye", "Oat")]
+    pages = [olga.get(address(plan, "apply"), {"page": number}) for number in ("1", "2", "nonsense")]
+    found = [[row.pk for row in page.context["rows"]] for page in pages]
+    assert found == [[made[0].pk, made[1].pk], [made[2].pk], [made[0].pk, made[1].pk]]
+    assert "The button below applies all 3" in pages[1].content.decode()
+    assert len({page.context["whole"].shown for page in pages}) == 1
+    olga.post(address(plan, "apply") + "?page=2", {"shown": pages[1].context["whole"].shown})
+    outbox.work()
+    settle()
+    assert {status_of(row) for row in made} == {State.APPLIED}
+
+
+def test_who_may_not_see_all_of_a_plan_is_shown_none_of_its_items(plan: Plan, olga: Client) -> None:
+    """D2: the page says so, and names nothing of the other scope."""
+    merge(plan, "Tea")
+    rows = [observe(f"Secret {end}", within=scope("team-b/u1")) for end in ("one", "two")]
+    propose(Kind.MERGE, rows, plan=plan)
+    answer = olga.get(address(plan, "apply"))
+    assert "Secret" not in answer.content.decode()
+    assert plans.HIDDEN in answer.content.decode()
+    assert len(answer.context["rows"]) == 1
+
+
+def test_the_page_before_applying_runs_a_fixed_number_of_queries(plan: Plan, olga: Client) -> None:
+    """STYLE 20: for one item and for twenty."""
+    counts = []
+    for number in (1, 19):
+        for each in range(number):
+            merge(plan, f"Tea {number} {each}")
+        with CaptureQueriesContext(connection) as captured:
+            assert olga.get(address(plan, "apply")).status_code == 200
+        counts.append(len(captured))
+    assert counts[0] == counts[1]
 
 
 def test_a_form_that_carries_another_set_applies_nothing(plan: Plan, olga: Client) -> None:

@@ -14,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 from consolidation import measures, review
+from consolidation.admin.texts import day
 from consolidation.measures import Size, Step
 from consolidation.measures.journal import Past, replay, size_over_time, standing
 from consolidation.models import Drill, Operation, Plan, PlanItem, ProbeRun, Suite
@@ -295,7 +296,7 @@ def test_every_number_of_the_page_is_in_the_commands_document(known: Scope) -> N
     assert facts["Active"] == str(document["by_status"]["active"])
     assert facts["Waiting"] == str(document["queue"]["waiting"])
     assert facts["Longest chain"] == str(document["longest_chain"])
-    assert facts["Oldest record"] == document["oldest"][:10]
+    assert facts["Oldest record"] == day(datetime.fromisoformat(document["oldest"]))
     assert facts["30 days"] == f"${document['model']['dollars']:.2f}"
     assert facts["Per decision"] == "unknown"
 

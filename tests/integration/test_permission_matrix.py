@@ -335,6 +335,11 @@ def _selection(rows: Rows, user: User) -> tuple[str, dict[str, object]]:
     }
 
 
+def _agreeing_to_several(rows: Rows, user: User) -> tuple[str, dict[str, object]]:
+    address, data = _selection(rows, user)
+    return address, {**data, "verb": "second"}
+
+
 def _selection_of_a_plan(rows: Rows, user: User) -> tuple[str, dict[str, object]]:
     return rows.address("consolidation_plan_decide"), _selection(rows, user)[1]
 
@@ -349,6 +354,7 @@ ACTIONS: Final[dict[str, tuple[tuple[str, ...], Action]]] = {
     **{f"verb {verb}": (REVIEWERS, _verb(verb)) for verb in Verb if verb not in (Verb.APPLY, Verb.UNDO)},
     **{f"verb {verb}": (OPERATORS, _verb(verb)) for verb in (Verb.APPLY, Verb.UNDO, Verb.APPROVE_APPLY)},
     "select": (REVIEWERS, _selection),
+    "agree to several": (REVIEWERS, _agreeing_to_several),
     "pause": (OPERATORS, _body("consolidation_pause_set", lambda rows: {"target": rows.world.scope.pk})),
     "plan now": (OPERATORS, _body("consolidation_plan_new", lambda rows: {"target": f"scope:{rows.world.scope.pk}"})),
     "sign off": (

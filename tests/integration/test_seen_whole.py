@@ -12,7 +12,8 @@ from django.urls import reverse
 
 from consolidation import review, runner
 from consolidation.admin.queue import focus_reading
-from consolidation.models import Operation
+from consolidation.admin.texts import WHOLE
+from consolidation.models import Drill, Operation
 from consolidation.operations import Approval, Json, Kind, State
 from consolidation.review import Changes
 from observations.ingest.lines import MAX_TEXT
@@ -195,6 +196,24 @@ def test_a_long_item_is_not_approved_in_focus_but_led_to_its_page_which_shows_al
     opened = rita.post("/admin/consolidation/operation/focus/open/", {"item": at.field("item"), "verb": "open"})
     page = rita.get(opened["Location"]).content.decode()
     assert END in page
+
+
+def test_a_long_drill_is_refused_like_a_long_item_and_counts_as_nothing(within: Scope, rita: Client) -> None:
+    """D2, E.4: an approval made by hand, of what no page showed whole, tells a drill from an item in nothing and says
+    nothing of the reviewer; a rejection catches it.
+    """
+    filler = "x " * (WHOLE // 2)
+    low, high = (observe(f"{filler}{end}", within=within) for end in ("and never deploy", END))
+    drill = Drill.objects.create(scope=within, by="rita", low=low, high=high)
+    long_merge(within)
+    at = look(rita)
+    assert f"obs_{low.pk}" in at.card
+    assert focus_reading.TOO_LONG in at.card
+    refused = press(rita, at, "approve")
+    assert (refused.status, refused.sentence) == (422, focus_reading.TOO_LONG)
+    drill.refresh_from_db()
+    assert drill.answer == Drill.Answer.WAITING
+    assert press(rita, at, "reject", preset_reject="1").sentence.startswith("That was a drill, and you caught it")
 
 
 def test_a_long_item_is_still_rejected_in_focus(within: Scope, rita: Client) -> None:

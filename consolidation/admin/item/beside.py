@@ -104,7 +104,7 @@ def second_of(operation: Operation, *, reach: Reach) -> Second | None:
     why_not = _why_not(operation, reach=reach) if approved else ""
     return Second(
         pk=operation.pk,
-        rule=rule or "the policy wanted a second person when it was approved",
+        rule=rule or review.WANTED_THEN,
         approved=visible(operation.decided_by) if approved else "",
         agreed=_said(operation),
         may=approved and not why_not and not operation.seconded_by,

@@ -37,6 +37,12 @@ _SHOWN_ELSEWHERE: Final = (
     *("lost", "lost_at", "invented", "invented_at", "not_mentioned", "not_named", "not_checked", "specifics"),
     *("unfounded_sentences", "claimed", "parts_refused", "fields"),
 )
+_CALLED: Final = {  # what a rule noted, where its own name for it is no words
+    "older_than_days": "older than, in days",
+    "only_unused": "only if never used",
+    "uses_since_derivation": "uses since it was derived",
+    "derived": "derived from these",
+}
 _OF_A_REQUEST: Final = ("asked", "rows", "all")
 EVENTS_SHOWN: Final = 100
 
@@ -341,11 +347,13 @@ def _span(start: str | None, end: str | None) -> str:
 
 
 def _figures(operation: Operation) -> tuple[tuple[str, str], ...]:
-    """What else the rule noted, in its own words."""
+    """What else the rule noted."""
     noted = {**operation.signals, **operation.product}
     elsewhere = (*_SHOWN_ELSEWHERE, *_OF_A_REQUEST) if "asked" in operation.product else _SHOWN_ELSEWHERE
     rest = {name: value for name, value in noted.items() if name not in elsewhere}
-    return tuple((name.replace("_", " "), value) for name, value in flat(rest))
+    if "derived" in rest:
+        rest["derived"] = f"obs_{rest['derived']}"
+    return tuple((_CALLED.get(name) or name.replace("_", " "), value) for name, value in flat(rest))
 
 
 def _history(operation: Operation) -> tuple[Happened, ...]:

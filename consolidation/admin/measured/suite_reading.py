@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from consolidation.admin.texts import day, snippet, told, when
@@ -202,6 +203,7 @@ def picture(runs: Sequence[ProbeRun], *, k: int) -> Drawing | None:
         tuple(_share(found.get("distinct"), k) for found in measures),
     )
     last = values[0][-1]
+    same_days = runs[-1].at - runs[0].at < timedelta(days=2)  # days alone would not tell these runs apart
     ends = "the newest was not measured" if last is None else f"the newest recall is {last:.3f}"
     return draw(
         Chart(
@@ -211,7 +213,7 @@ def picture(runs: Sequence[ProbeRun], *, k: int) -> Drawing | None:
             form=Form.LINES,
             unit="share",
             along="run (UTC)",
-            labels=tuple(day(run.at) for run in runs),
+            labels=tuple(str(when(run.at)) if same_days else day(run.at) for run in runs),
             series=tuple(Series(name, row) for name, row in zip(named, values, strict=True)),
             top=1.0,
             say=lambda number: f"{number:.3g}",

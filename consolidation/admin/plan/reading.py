@@ -283,12 +283,14 @@ class WholePlan:
     hidden: bool  # it holds items of scopes this person may not see
     shown: str  # fingerprint of exactly these operations
     items: Mapping[int, str]  # each of them, with the digest of what applying it would do
+    operations: tuple[Operation, ...]  # those this person may see, as they are applied: in the plan's order
 
 
 def whole_plan(row: Plan, *, reach: Reach) -> WholePlan:
     """What the applier would take: automatic and approved items. A fixed number of queries, but for scopes' sizes."""
     waiting = Q(status=State.APPROVED) | Q(status=State.PLANNED, approval=Approval.AUTO)
-    operations = list(Operation.objects.filter(waiting, plan_items__plan=row).select_related("scope").order_by("pk"))
+    mine = Operation.objects.filter(waiting, plan_items__plan=row).select_related("scope")
+    operations = list(mine.order_by("plan_items__position", "pk"))
     visible_ids = set(reach.scopes.filter(pk__in={item.scope_id for item in operations}).values_list("pk", flat=True))
     records = dict(
         OperationSource.objects.filter(operation__in=[item.pk for item in operations])
@@ -310,6 +312,7 @@ def whole_plan(row: Plan, *, reach: Reach) -> WholePlan:
         hidden=hidden,
         shown=_fingerprint(shown),
         items=shown,
+        operations=tuple(item for item in operations if item.scope_id in visible_ids),
     )
 
 

@@ -46,12 +46,13 @@ from consolidation.runner import Outcome, Result
 from consolidation.tasks import APPLY_PLAN
 from observations import outbox
 from observations.admin.base import Reach, signed_in
-from observations.admin.listing import SIZES, declared, listing
+from observations.admin.listing import SIZES, declared, listing, listing_of
 from observations.embedding import EmbeddingError
 from observations.models import ClockTimestamp
 
 PRINTED: Final = 5_000  # operations of a plan printed on one page; the command prints them all
 AT_ONCE: Final = 200  # operations applied while the page waits, more are a worker's; and listed to be undone
+LISTED: Final = 200  # operations on a page of what applying would do
 HIDDEN: Final = "This plan holds items of scopes you may not see, or not do this in: apply and undo yours one by one."
 OPEN_SHOWN: Final = "open"
 
@@ -197,7 +198,7 @@ class PlanScreen(Selections, PlanNow):
             messages.error(request, str(refusal))
             return self._back(pk)
         context = {"title": f"Apply {plan}", "pk": plan.pk, "plan_name": str(plan), "whole": whole, "hidden": HIDDEN}
-        context |= self._impact(plan, reach) | self._asked(request, plan)
+        context |= self._impact(plan, reach) | self._asked(request, plan) | _listed(whole, request)
         if request.method != "POST" or whole.hidden:
             return self.render(request, "admin/consolidation/plan/apply.html", context)
         said = ""
@@ -305,8 +306,11 @@ class PlanScreen(Selections, PlanNow):
         back = reverse(f"admin:{self.url_name('change')}", args=[pk])
         if request.POST.get("verb") == "reject_all":
             every = items(plan, reach=reach, show=OPEN_SHOWN).values_list("operation_id", flat=True)
-            return self.confirmed_first(request, verb=bulk.Verb.REJECT, shown=dict.fromkeys(every, ""), back=back)
-        return self.decide_shown(request, among=Operation.objects.filter(plan_items__plan=plan), back=back)
+            return self.confirmed_first(
+                request, verb=bulk.Verb.REJECT, shown=dict.fromkeys(every, ""), back=back, plan=pk
+            )
+        among = Operation.objects.filter(plan_items__plan=plan)
+        return self.decide_shown(request, among=among, back=back, plan=pk)
 
     def impact_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
         """Measure what applying would do, at once where that is quick, else by a worker."""
@@ -351,3 +355,9 @@ class PlanScreen(Selections, PlanNow):
         Plan.objects.filter(Q(pk=plan.pk), explained_at=None).update(explained_at=ClockTimestamp())
         messages.success(request, f"Noted: the skips of {plan} were read.")
         return self._back(pk)
+
+
+def _listed(whole: WholePlan, request: HttpRequest) -> dict[str, Any]:
+    """A page of what applying would do, item by item. Two queries."""
+    page = listing_of(whole.operations, data=request.GET, size=LISTED)
+    return {"page": page, "rows": rows_of(page.rows)}

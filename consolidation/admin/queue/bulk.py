@@ -23,13 +23,13 @@ from django.urls import URLPattern, path, reverse
 from consolidation import review
 from consolidation.admin.item.deciding import REVIEW
 from consolidation.admin.queue.bulk_reading import DOES, MEANS, document, effect, ended, in_full
-from consolidation.admin.queue.reading import WAITING, Given, part
-from consolidation.admin.queue.selecting import Selections
+from consolidation.admin.queue.reading import SECOND, WAITING, Given, address, part
+from consolidation.admin.queue.selecting import Selections, page_of, plan_of
 from consolidation.admin.reading import rows_of
 from consolidation.models import BulkDecision, BulkItem, Operation
 from consolidation.operations import visible
 from consolidation.review.ageing import Patience
-from consolidation.review.bulk import Verb, ask, progress, start, stop
+from consolidation.review.bulk import WHOLE, Verb, ask, progress, start, stop
 from observations.admin.base import MAY_NOT, Reach, signed_in
 from observations.admin.listing import listing
 from observations.models import database_now
@@ -94,15 +94,24 @@ class BulkPages(Selections):
             "verb": DOES[bulk.verb],
             "progress": found,
             "mine": mine,
+            "back": self._chosen_on(request, bulk),
+            "plan": plan_of(request.GET),
             **(self._results(request, bulk) if found.started else self._preview(request, bulk)),
         }
         context["title"] = f"{DOES[bulk.verb]} {bulk.total:,} item{'' if bulk.total == 1 else 's'}"
         return self.render(request, "admin/consolidation/operation/bulk.html", context)
 
+    def _chosen_on(self, request: HttpRequest, bulk: BulkDecision) -> str:
+        """The list that the items were chosen on: a plan's, or a part of the queue."""
+        if plan := plan_of(request.GET):
+            return reverse("admin:consolidation_plan_change", args=[plan])
+        listed = reverse(f"admin:{self.url_name('changelist')}")
+        return f"{listed}{address(Given(), SECOND)}" if bulk.verb == Verb.SECOND else listed
+
     def _preview(self, request: HttpRequest, bulk: BulkDecision) -> dict[str, object]:
         page = listing(self._items(bulk), data=request.GET, size=SHOWN)
         operations = [item.operation for item in page.rows]
-        full = bulk.verb == Verb.APPROVE
+        full = bulk.verb in WHOLE
         return {
             "means": MEANS[bulk.verb],
             "effect": effect(bulk),
@@ -110,7 +119,7 @@ class BulkPages(Selections):
             "whole": in_full(operations) if full else [],
             "rows": [] if full else rows_of(operations),
             "needs_reason": bulk.verb == Verb.REJECT,
-            "takes_reason": bulk.verb != Verb.DEFER,
+            "takes_reason": bulk.verb not in (Verb.DEFER, Verb.SECOND),
         }
 
     def _results(self, request: HttpRequest, bulk: BulkDecision) -> dict[str, object]:
@@ -137,14 +146,14 @@ class BulkPages(Selections):
         if request.POST.get("do") == "stop":
             left = stop(bulk=bulk, by=by)
             messages.info(request, f"Stopped. {left:,} item{'' if left == 1 else 's'} stay as they were.")
-            return redirect(f"admin:{self.url_name('bulk')}", pk=pk)
+            return page_of(pk, plan=plan_of(request.POST))
         try:
             start(bulk=bulk, by=by, reason=self._reason(request))
         except review.AlreadyDecided:
             messages.info(request, "You did that already. This is how it stands.")
         except review.Refused as refusal:
             messages.error(request, str(refusal))
-        return redirect(f"admin:{self.url_name('bulk')}", pk=pk)
+        return page_of(pk, plan=plan_of(request.POST))
 
     def progress_view(self, request: HttpRequest, *, pk: int) -> HttpResponse:
         """How far it is, as JSON for the page's script: figures and one sentence."""

@@ -27,23 +27,29 @@ from consolidation.models import (
 from consolidation.operations import Json, Kind, ep, obs, visible
 from consolidation.policy import Policy as Rules
 from consolidation.policy import PolicyError
+from consolidation.review.bulk import WHOLE as WHOLE_FIRST
 from consolidation.review.bulk import Progress, Verb
-from observations.models import Evidence, GivenKey, Observation
+from consolidation.review.together import Share, shares
+from observations.models import Evidence, GivenKey
 
 DOES: Final[Mapping[str, str]] = {  # what the button says, and what the page says will happen
     Verb.APPROVE: "Approve",
     Verb.REJECT: "Reject",
     Verb.DISTINCT: "Mark distinct",
     Verb.DEFER: "Put off",
+    Verb.SECOND: "Agree to",
 }
 MEANS: Final[Mapping[str, str]] = {
     Verb.APPROVE: "Approving changes no memory. What is approved here waits to be applied, and can be taken back.",
     Verb.REJECT: "A rejected item is not asked again until its records or the policy change. It can be taken back.",
     Verb.DISTINCT: "No pair of their records is proposed together again. It can be taken back.",
     Verb.DEFER: "They leave your queue until then, and stay in everybody else’s.",
+    Verb.SECOND: "Somebody else approved these as they stand here. Agreeing changes no memory: they can be applied"
+    " then, as long as the approval lasts. Taking the approval back ends it.",
 }
 LISTED: Final = 50  # scopes whose share of a decision is shown
 _ARCHIVES: Final = (Kind.MERGE, Kind.COMPACT, Kind.ARCHIVE)  # kinds whose records leave the reads
+_WRITES: Final = (Kind.MERGE, Kind.COMPACT, Kind.PROMOTE)  # kinds that write a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,10 @@ class Touch:
     scope: str
     items: int
     touched: int  # records
+    beside: int  # records of what the same person alone approved there before, and nobody applied
     size: int  # its active records
     wide: bool  # over its blast radius
+    second: bool  # so another person has to agree before any is applied
 
     @property
     def share(self) -> str:
@@ -89,19 +97,20 @@ class Effect:
 
 
 def effect(bulk: BulkDecision) -> Effect:
-    """What would come of it: by kind, and by scope. Two queries, four for an approval."""
+    """What would come of it: by kind, and by scope. Two queries, six where every item is shown whole."""
     operations = Operation.objects.filter(bulk_items__bulk=bulk).order_by()
-    counted = list(operations.values_list("kind").annotate(n=Count("pk")).order_by("-n", "kind"))
-    if bulk.verb != Verb.APPROVE:
-        return _untouched(operations, tuple(counted))
-    sizes: defaultdict[int, list[int]] = defaultdict(list)
-    names, archived, written = {}, 0, 0
-    for scope_id, name, kind, n_sources in operations.values_list("scope_id", "scope__name", "kind", "n_sources"):
-        names[scope_id] = name
-        sizes[scope_id].append(n_sources)
-        archived += n_sources if kind in _ARCHIVES else 0
-        written += kind in (Kind.MERGE, Kind.COMPACT, Kind.PROMOTE)
-    return Effect(kinds=tuple(counted), archived=archived, written=written, touches=_touches(sizes, names))
+    counted = list(
+        operations.values_list("kind").annotate(n=Count("pk"), records=Sum("n_sources")).order_by("-n", "kind")
+    )
+    kinds = tuple((kind, number) for kind, number, _ in counted)
+    if bulk.verb not in WHOLE_FIRST:
+        return _untouched(operations, kinds)
+    return Effect(
+        kinds=kinds,
+        archived=sum(records for kind, _, records in counted if kind in _ARCHIVES),
+        written=sum(number for kind, number, _ in counted if kind in _WRITES),
+        touches=tuple(_touch(share) for share in shares(bulk=bulk)),
+    )
 
 
 def _untouched(operations: OperationQuerySet, kinds: tuple[tuple[str, int], ...]) -> Effect:
@@ -114,21 +123,16 @@ def _untouched(operations: OperationQuerySet, kinds: tuple[tuple[str, int], ...]
     return Effect(kinds=kinds, archived=0, written=0, touches=(), about=tuple(found[:LISTED]), more=more)
 
 
-def _touches(sizes: Mapping[int, Sequence[int]], names: Mapping[int, str]) -> tuple[Touch, ...]:
-    """Two queries."""
-    active = Observation.objects.active().filter(scope_id__in=list(sizes)).order_by()
-    counts = dict(active.values_list("scope_id").annotate(n=Count("pk")))
-    stored = {pattern: (0, body) for pattern, body in Policy.objects.values_list("pattern", "body")}
-    found = []
-    for scope_id, sources in sizes.items():
-        size, touched = counts.get(scope_id, 0), sum(sources)
-        try:
-            policy = chosen(stored, scope=names[scope_id]).rules
-            wide = touched > max(policy.blast_floor, int(size * policy.blast_share))
-        except PolicyError:
-            wide = True  # a policy that cannot be read lets nothing be applied
-        found.append(Touch(visible(names[scope_id]), len(sources), touched, size, wide))
-    return tuple(sorted(found, key=lambda touch: -touch.touched))
+def _touch(share: Share) -> Touch:
+    return Touch(
+        scope=visible(share.scope),
+        items=share.items,
+        touched=share.touched,
+        beside=share.beside,
+        size=share.size,
+        wide=share.wide,
+        second=share.second,
+    )
 
 
 # --- what was chosen, in full ---------------------------------------------------------------------------------------
@@ -151,6 +155,7 @@ class Whole:
     """One item with everything it would take in, and every field of what it would write."""
 
     row: Row
+    reason: str  # that it was approved for; memory text
     names: tuple[str, str] | None  # of an alias
     result: Result | None  # None: it writes no record
     sources: tuple[Source, ...]
@@ -220,6 +225,7 @@ def _whole(operation: Operation, row: Row, sources: Sequence[OperationSource], b
     named = operation.kind == Kind.ALIAS
     return Whole(
         row=row,
+        reason=visible(operation.decision_reason),
         names=(visible(operation.claim_subject), visible(operation.claim_object)) if named else None,
         result=read_results(operation, sources, (records, turns), policy, text=text).result,
         sources=tuple(_source(source, operation, records) for source in sources),
@@ -235,7 +241,7 @@ def _source(source: OperationSource, operation: Operation, records: Records) -> 
         of_episode=bool(source.episode_id),
         text=whole(words),
         key=key_words(row, records.given.get(pk)) if row else "",
-        kept=row is not None and pk == operation.keeper_id,
+        kept=row is not None and pk == (operation.decision.get("keep") or operation.keeper_id),
     )
 
 

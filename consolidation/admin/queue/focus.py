@@ -22,7 +22,7 @@ from consolidation import review
 from consolidation.admin.item.deciding import NOT_THERE, REVIEW, Asked, Verb, asked, carry_out, done_by_the_same
 from consolidation.admin.queue.focus_acts import DEFERRALS, reason_given
 from consolidation.admin.queue.focus_next import Desk, Seat, plant, step
-from consolidation.admin.queue.focus_reading import refuse_unread
+from consolidation.admin.queue.focus_reading import refuse_unread, refuse_unread_drill
 from consolidation.admin.queue.focus_tokens import Named, named
 from consolidation.admin.reading import ShownExpired
 from consolidation.models import Drill, Operation
@@ -196,12 +196,15 @@ def _refused(request: HttpRequest, sentence: str, status: int) -> HttpResponse:
 
 def _drilled(request: HttpRequest, item: Named, verb: str) -> str:
     """What the reviewer hears; a no needs its reason here too, for nothing may tell a drill from an item."""
-    drill = Drill.objects.filter(pk=item.pk).first()
+    drill = Drill.objects.select_related("low", "high").filter(pk=item.pk).first()
     if drill is None or verb not in (*_DECIDED, _DEFER):
         raise Lacking("Choose what to do with it.")
     if verb == Verb.REJECT and not (request.POST.get("reason", "").strip() or request.POST.get("preset_reject")):
         raise Lacking("A rejection needs a reason: say why in one line.")
-    return drills.verdict_of(drills.answer(drill=drill, by=signed_in(request).get_username(), verb=verb))
+    by = signed_in(request).get_username()
+    if verb == Verb.APPROVE and drill.by == by:
+        refuse_unread_drill(drill=drill)  # nor is it counted as missed
+    return drills.verdict_of(drills.answer(drill=drill, by=by, verb=verb))
 
 
 def _carried_out(request: HttpRequest, operation: Operation, verb: str, choice: str) -> str:

@@ -300,6 +300,12 @@ def refuse_unread(*, operation: Operation) -> None:
         raise review.Refused(why)
 
 
+def refuse_unread_drill(*, drill: Drill) -> None:
+    """The same of a drill, in the same words; `low` and `high` must have been selected with it. No query."""
+    if why := too_long(Operation(kind=Kind.MERGE), [len(row.text or "") for row in (drill.low, drill.high)]):
+        raise review.Refused(why)
+
+
 def _names(operation: Operation) -> tuple[str, str] | None:
     if operation.kind != Kind.ALIAS:
         return None

@@ -14,6 +14,7 @@ from consolidation.admin.queue.bulk import BulkPages, newest
 from consolidation.admin.queue.reading import (
     DEFERRED,
     RISKS,
+    SECOND,
     TABS,
     WAITING,
     Census,
@@ -26,12 +27,13 @@ from consolidation.admin.queue.reading import (
     part,
     tabs,
 )
-from consolidation.admin.queue.selecting import PUT_OFF, deciding_bar
+from consolidation.admin.queue.selecting import PUT_OFF, deciding_bar, to_agree
 from consolidation.admin.reading import rows_of, shown_token
 from consolidation.models import Operation
 from consolidation.operations import Kind, State
 from consolidation.review import TELLS_APART
 from consolidation.review.ageing import Age, Patience
+from consolidation.review.bulk import Verb
 from observations.admin.base import Reach, signed_in
 from observations.admin.listing import SIZES, Filter, declared, listing, scope_filter
 from observations.models import database_now
@@ -76,6 +78,7 @@ class QueueScreen(BulkPages):
         listed = given.narrow_age(given.narrow(found), patience=patience, now=now)
         page = listing(ordered(listed.select_related("scope"), show=show), data=request.GET)
         rows = noted(rows_of(page.rows), page.rows, waits=show in (WAITING, DEFERRED), now=now)
+        rows = to_agree(rows, page.rows, by=by, now=now) if show == SECOND else rows
         context: dict[str, Any] = {
             "title": "Review queue",
             "tabs": tabs(given.narrow(within), given=given, show=show, by=by, now=now),
@@ -139,4 +142,6 @@ class QueueScreen(BulkPages):
         """One decision for a selection."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        return self.decide_shown(request, back=reverse(f"admin:{self.url_name('changelist')}"))
+        listed = reverse(f"admin:{self.url_name('changelist')}")
+        back = f"{listed}{address(Given(), SECOND)}" if request.POST.get("verb") == Verb.SECOND else listed
+        return self.decide_shown(request, back=back)

@@ -24,7 +24,7 @@ from consolidation.review.reopening import left_to, put_off
 TAB_COUNTED: Final = 1_000
 COUNTED: Final = 10_000  # items whose kind, scope, risk and age are counted
 LISTED: Final = 8  # scopes and rules beside the list; further ones are in the filters
-WAITING, DEFERRED = "waiting", "deferred"
+WAITING, DEFERRED, SECOND = "waiting", "deferred", "second"
 RISKS: Final = {risk.name.lower(): risk for risk in sorted(Risk, reverse=True)}
 _WORDS: Final = 40  # characters of a rule's or band's name
 
@@ -41,7 +41,7 @@ class Tab:
 TABS: Final = (
     Tab(WAITING, "Waiting for me", "Nothing waits for you here. What others propose comes here with the next plan."),
     Tab(DEFERRED, "Put off", "You have put nothing off."),
-    Tab("second", "Waits for a second person", "Nothing waits for a second person."),
+    Tab(SECOND, "Waits for a second person", "Nothing waits for a second person."),
     Tab("approved", "Approved, not applied", "Everything that was approved has been applied."),
     Tab("automatic", "Automatic", "No automatic operation waits for its plan to be applied."),
     Tab("trouble", "Stale or failed", "Nothing went stale and nothing failed."),
@@ -91,7 +91,7 @@ def ordered(operations: OperationQuerySet, *, show: str = WAITING) -> OperationQ
     """The riskiest and least certain first; approvals by when they run out; what is over, newest first."""
     if show in (WAITING, DEFERRED):
         return operations.by_risk()
-    if show in ("approved", "second"):
+    if show in ("approved", SECOND):
         return operations.order_by("approval_expires_at", "pk")
     return (
         operations.order_by(F("decided_at").desc(nulls_last=True), "-pk")

@@ -23,6 +23,14 @@ const sized = new ResizeObserver((boxes) => {
 });
 for (const box of document.querySelectorAll(".scroll")) sized.observe(box);
 
+// The room that the page is in is in sight, and the tab that is open: both lists may be longer than their place.
+for (const here of document.querySelectorAll(".further [aria-current], .tabs [aria-current]")) {
+  const list = here.closest(".further, .tabs ul");
+  const [mine, its] = [here.getBoundingClientRect(), list.getBoundingClientRect()];
+  list.scrollTop += Math.max(0, mine.bottom - its.bottom + 32);
+  list.scrollLeft += Math.max(0, mine.right - its.right + 32);
+}
+
 // What stands beside or above a list is folded where the window is narrow. Without this script it stays open.
 const narrow = matchMedia("(max-width: 900px)");
 const fold = () => { for (const one of document.querySelectorAll("details[data-fold]")) one.open = !narrow.matches; };
