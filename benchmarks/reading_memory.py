@@ -76,14 +76,15 @@ def ranking(asked: Sequence[Question]) -> None:
     for question in asked:
         scope = scopes[question.scope]
         vector = asked_of(question.query, embedder)
-        cosines = by_meaning(scope, vector, 50, fades=0.0, also=()).cosines
-        shares = by_words(scope, question.query, 50, fades=0.0).shares
+        ways = {
+            "meaning": by_meaning(scope, vector).best(K).tolist(),
+            "words": by_words(scope, question.query).best(K).tolist(),
+        }
         began = time.perf_counter()
         answer = retrieval.search(scope=scope, query=question.query, k=K, call_site="search")
         seconds.append(time.perf_counter() - began)
-        for way, scores in (("meaning", cosines), ("words", shares)):
-            best = sorted(scores, key=lambda pk, scores=scores: (-scores[pk], pk))[:K]  # type: ignore[misc]
-            found[way].append(_recall(question, {names[pk] for pk in best}))
+        for way, ids in ways.items():
+            found[way].append(_recall(question, {names[pk] for pk in ids}))
         found["search"].append(_recall(question, {hit.external_id for hit in answer.hits}))
     print(
         table(["ranked by", f"recall@{K}"], [[way, f"{statistics.mean(values):.3f}"] for way, values in found.items()])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from benchmarks.reading_memory import K, Question, import_and_embed, questions
@@ -17,15 +18,6 @@ from benchmarks.stage import DATA, stage, table
 POOL, RECIPROCAL = 1_000, 60
 WORDS = (0.25, 0.45)  # other weights than the settings' 0.35
 SUBJECT = (0.0, 0.5)
-
-
-def _places(scores: Mapping[int, float]) -> dict[int, int]:
-    ordered = sorted(scores, key=lambda pk: (-scores[pk], pk))
-    return {pk: place for place, pk in enumerate(ordered, start=1)}
-
-
-def _best(scores: Mapping[int, float]) -> list[int]:
-    return list(_places(scores))[:K]
 
 
 def parts(question: Question, scopes: Mapping[str, object]) -> dict[str, list[int]]:
@@ -39,12 +31,13 @@ def parts(question: Question, scopes: Mapping[str, object]) -> dict[str, list[in
     scope = scopes[question.scope]
     assert isinstance(scope, Scope)
     vector = asked_of(question.query, retrieval.current_embedder())
-    cosines = by_meaning(scope, vector, POOL, fades=0.0, also=()).cosines
-    shares = by_words(scope, question.query, POOL, fades=0.0).shares
-    places = [_places(cosines), _places(shares)]
-    fused = {pk: sum(1 / (RECIPROCAL + each[pk]) for each in places if pk in each) for pk in {*cosines, *shares}}
-    ways = {"meaning alone": cosines, "words alone": shares, f"reciprocal ranks, k = {RECIPROCAL}": fused}
-    return {way: _best(scores) for way, scores in ways.items()}
+    near, held = (part.best(POOL).tolist() for part in (by_meaning(scope, vector), by_words(scope, question.query)))
+    fused: dict[int, float] = defaultdict(float)
+    for place, pk in (*enumerate(near, start=1), *enumerate(held, start=1)):
+        fused[pk] += 1 / (RECIPROCAL + place)
+    by_ranks = sorted(fused, key=lambda pk: (-fused[pk], pk))
+    ways = {"meaning alone": near, "words alone": held, f"reciprocal ranks, k = {RECIPROCAL}": by_ranks}
+    return {way: ids[:K] for way, ids in ways.items()}
 
 
 def searched(question: Question, scopes: Mapping[str, object]) -> list[int]:

@@ -1,17 +1,20 @@
 """How strong a claim still is: a half-life that was set at write, counted from the earliest time anyone said it (R73).
 
-Strength changes rank, and by policy what is proposed for archiving; it removes nothing by itself. The same rule stands
-here twice, for Python and for SQL, because searches rank inside the database.
+Strength changes rank, and by policy what is proposed for archiving; it removes nothing by itself. The rule stands here
+twice, for one row and for all rows that a search ranks.
 """
 
 from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+
+Numbers = np.ndarray[tuple[int], np.dtype[Any]]
 _DAY: Final = timedelta(days=1)
-_MOST_HALVINGS: Final = 1_000  # PostgreSQL raises an underflow where Python says 0
+_MOST_HALVINGS: Final = 1_000  # a power of a half that is no longer told from 0
 
 
 def strength(*, created_at: datetime, half_life_days: int | None, now: datetime, floor: float) -> float:
@@ -27,13 +30,10 @@ def strength(*, created_at: datetime, half_life_days: int | None, now: datetime,
     return max(floor, math.pow(0.5, min(passed, _MOST_HALVINGS)))
 
 
-def strength_sql(*, now: str, floor: str) -> str:
-    """`strength` of a row of observations as an SQL expression. Both arguments are SQL: a function or a placeholder."""
-    age = f"date_part('epoch', {now} - created_at) / 86400 / half_life_days"  # extract() is numeric: 3 times slower
-    return (
-        "CASE WHEN half_life_days IS NULL THEN 1"
-        f" ELSE greatest({floor}, power(0.5::float8, least(greatest({age}, 0), {_MOST_HALVINGS}))) END"
-    )
+def strengths(*, days: Numbers, half_lives: Numbers, floor: float) -> Numbers:
+    """`strength` of many rows: days since each was first said, and its half-life in days, 0 where it has none."""
+    passed = np.clip(days / np.maximum(half_lives, 1), 0, _MOST_HALVINGS)
+    return np.where(half_lives > 0, np.maximum(floor, np.exp2(-passed)), 1.0)
 
 
 def halvings(*, below: float) -> float:

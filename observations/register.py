@@ -43,6 +43,7 @@ MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
         "Observation.subject": Erasing.OBSERVATION,
         "Observation.predicate": Erasing.OBSERVATION,
         "Observation.object": Erasing.OBSERVATION,
+        "Observation.words": Erasing.OBSERVATION,  # hashes, that tell whoever guesses a word
         "Observation.text_key": Erasing.OBSERVATION,
         "Observation.subject_key": Erasing.OBSERVATION,
         "Observation.sp_key": Erasing.OBSERVATION,
@@ -84,6 +85,8 @@ MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
         "Residue.text_key": Erasing.RESIDUE,
     }
 )
+
+OF_THE_DATABASE: Final = frozenset({"Observation.words"})  # those that it keeps for itself: no model has them
 
 _WHO = "a user's name or the name of a part of the system"
 _WORD = "one word of a closed list"

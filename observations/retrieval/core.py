@@ -112,7 +112,8 @@ def sharing(*, scope: Scope, words: str) -> list[int]:
     """The active rows of a scope that share most with some words, the rarest counting most. Raises django.db.Error. One
     query.
     """
-    return list(by_words(scope, words, _SHARING, fades=0.0).shares)
+    ids: list[int] = by_words(scope, words).best(_SHARING).tolist()
+    return ids
 
 
 Read = TypeVar("Read")

@@ -72,11 +72,14 @@ def half(*, column: sql.Composable, profile: Profile) -> sql.Composed:
     return sql.SQL("({}::halfvec({}))").format(column, sql.SQL(str(profile.dimensions)))
 
 
-def candidates(*, scope_id: int, profile: Profile, wanted: int) -> sql.Composed:
-    """A SELECT of the ids that the index finds nearest to %(vector)s."""
+def candidates(*, scope_id: int, profile: Profile, wanted: int, by_index: bool = True) -> sql.Composed:
+    """A SELECT of the ids that are nearest to %(vector)s: as the index finds them, or by a scan."""
+    compared: list[sql.Composable] = [
+        sql.SQL("vector"),
+        sql.SQL("%(vector)s::vector"),
+    ]  # untyped, it would be a halfvec
+    if by_index:
+        compared = [half(column=column, profile=profile) for column in compared]
     return sql.SQL("SELECT observation_id FROM observations_embedding WHERE {} ORDER BY {} <=> {} LIMIT {}").format(
-        rows_of(scope_id=scope_id, profile=profile),
-        half(column=sql.SQL("vector"), profile=profile),
-        half(column=sql.SQL("%(vector)s"), profile=profile),
-        sql.Literal(max(WIDER * wanted, LEAST)),
+        rows_of(scope_id=scope_id, profile=profile), *compared, sql.Literal(max(WIDER * wanted, LEAST))
     )

@@ -1,124 +1,101 @@
-"""Finding by meaning: the nearest rows of one scope, exactly, or in a large scope by its index (see large.py)."""
+"""Finding by meaning: how near each row of a scope is, exactly, and in a large scope by its index (large.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
-from django.db import connection
+from django.db import connection, transaction
 from psycopg import sql
 
 from observations.models import Scope
 from observations.retrieval import large
 from observations.retrieval.asking import Asked
 from observations.retrieval.narrowing import Among
-from observations.retrieval.overlay import BY_AGE, BY_ID, PLUS, Overlay
-from observations.retrieval.values import STRENGTH, Value, common
+from observations.retrieval.overlay import PLUS, Overlay
+from observations.retrieval.values import AGED, AGED_TYPE, NOW, Numbers, Value, common, one_row, rows_of, strengths
 
 
-class Meaning(NamedTuple):
-    """What was found by meaning, by observation id."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Meaning:
+    """Rows that have a vector under the query's profile: all that a read is among, or what an index handed over."""
 
-    cosines: Mapping[int, float]  # of the nearest, and of those found by words
-    strengths: Mapping[int, float]  # of the nearest
+    ids: Numbers
+    cosines: Numbers
+    strengths: Numbers | None = None  # None: whoever looked for words has them
+
+    def best(self, count: int) -> Numbers:
+        """The ids of the `count` nearest, the nearest first."""
+        return self.ids[np.lexsort((self.ids, -self.cosines))[:count]]
 
 
-# The nearest rows once what has faded is put back. Fading only puts back, so no row farther than the pool's last one,
-# faded, can come into the pool: only rows within that reach have their strength looked up, by their primary key.
-_NEAREST: Final = """
-WITH mine AS MATERIALIZED (
-  SELECT observation_id AS id, vector <=> %(vector)s::vector AS distance FROM observations_embedding
+NOTHING: Final = Meaning(np.empty(0, np.int64), np.empty(0))
+
+_COSINE: Final = sql.SQL("float8send(1 - (vector::vector <=> %(vector)s::vector))")
+_SCAN: Final = sql.SQL(
+    """SELECT string_agg(packed, '') FROM (
+  SELECT int8send(observation_id) || {cosine} AS packed FROM observations_embedding
   WHERE scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s
-    AND vector IS NOT NULL AND observation_id IS NOT NULL AND {rows}
-), reach AS (
-  SELECT max(distance + %(fades)s * (1 - strength) * abs(1 - distance)) AS distance
-  FROM (SELECT distance, {strength_of_mine} AS strength FROM mine ORDER BY distance LIMIT %(pool)s) closest
-), aged AS MATERIALIZED (
-  SELECT id, distance, {strength_of_mine} AS strength FROM mine WHERE distance <= (SELECT distance FROM reach)
-), nearest AS (
-  SELECT id, distance, strength FROM aged
-  ORDER BY distance + %(fades)s * (1 - strength) * abs(1 - distance), {order} LIMIT %(pool)s
+    AND vector IS NOT NULL AND observation_id IS NOT NULL AND {rows} {plus}
+) read"""
 )
-SELECT string_agg(int8send(id) || float8send(1 - distance) || float8send(coalesce(strength, -1)), '') FROM (
-  SELECT id, distance, strength FROM nearest
-  UNION ALL
-  SELECT id, distance, NULL FROM mine WHERE id = ANY (%(also)s::bigint[]) AND id NOT IN (SELECT id FROM nearest)
-) found
+_PLUS: Final = sql.SQL(
+    "UNION ALL SELECT int8send(id) || {} FROM {} WHERE dimensions = %(dimensions)s AND vector IS NOT NULL"
+).format(_COSINE, PLUS)
+_TYPE: Final = np.dtype([("id", ">i8"), ("cosine", ">f8")])
+_NEAREST: Final = """
+WITH near AS MATERIALIZED ({candidates})
+SELECT {now}, (SELECT count(*) FROM near), string_agg(int8send(o.id) || {cosine} || {aged}, '')
+FROM observations_embedding e JOIN observations_observation o ON o.id = e.observation_id
+WHERE e.scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s AND active
+  AND vector IS NOT NULL AND e.observation_id = ANY (ARRAY(SELECT observation_id FROM near) || %(also)s::bigint[])
 """
-_PACKED: Final = np.dtype([("id", ">i8"), ("cosine", ">f8"), ("strength", ">f8")])  # a strength of -1: not asked for
+_NEAREST_TYPE: Final = np.dtype([("id", ">i8"), ("cosine", ">f8"), *AGED_TYPE])
 
 
-_STORED: Final = sql.SQL("observations_observation")
-_OVERLAID: Final = sql.SQL(
-    """(SELECT id, created_at, half_life_days FROM {}
-    UNION ALL SELECT id, created_at, half_life_days FROM {})"""
-).format(_STORED, PLUS)
-_PLUS_NEAR: Final = sql.SQL(
-    """active AND observation_id <> ALL (%(without)s::bigint[])
-  UNION ALL SELECT id, vector::vector <=> %(vector)s::vector FROM {} WHERE dimensions = %(dimensions)s"""
-).format(PLUS)
-
-
-def _nearest(rows: sql.Composable, observations: sql.Composable = _STORED, order: sql.SQL = BY_ID) -> sql.Composed:
-    strength = sql.SQL("(SELECT {} FROM {} o WHERE o.id = mine.id)").format(STRENGTH, observations)
-    return sql.SQL(_NEAREST).format(strength_of_mine=strength, rows=rows, order=order)
-
-
-_NEAREST_ACTIVE: Final = _nearest(sql.SQL("active"))
-_NEAREST_AMONG: Final = _nearest(sql.SQL("observation_id = ANY (%(among)s::bigint[])"))
-_NEAREST_OVERLAID: Final = _nearest(_PLUS_NEAR, _OVERLAID, BY_AGE)
-
-
-def by_meaning(
-    scope: Scope,
-    asked: Asked,
-    pool: int,
-    *,
-    fades: float,
-    also: Collection[int],
-    among: Among | None = None,
-    overlay: Overlay | None = None,
-) -> Meaning:
-    """The nearest rows: by an exact scan of the scope's vectors, so that no other scope's size can thin the answer
-    (C14); by its index where one was made, and exactly after all where that hands over too few.
-
-    `also` are rows whose cosine is wanted however far they are. Raises django.db.Error. One query, with an index up to
-    four.
+def by_meaning(scope: Scope, asked: Asked, *, among: Among | None = None, overlay: Overlay | None = None) -> Meaning:
+    """How near each row is: by an exact scan of the scope's vectors, so that no other scope's size can thin the answer
+    (C14). Raises django.db.Error. One query.
     """
-    values: dict[str, Value] = {
-        **common(scope, pool, fades, among, overlay),
-        "vector": asked.vector,
-        "profile": asked.profile.name,
-        "dimensions": asked.profile.dimensions,
-        "also": f"{{{','.join(map(str, also))}}}",  # a list of a thousand is quoted one by one
-    }
-    if among is None and overlay is None and large.indexed(scope=scope, profile=asked.profile):
-        found = _by_index(scope, asked, pool, values)
-        if len(found.strengths) >= pool:
-            return found
-    query = _NEAREST_OVERLAID if overlay else _NEAREST_ACTIVE
-    return _meaning(_NEAREST_AMONG if among else query, values)
+    rows = rows_of(among, overlay)[1]
+    statement = _SCAN.format(cosine=_COSINE, rows=rows, plus=_PLUS if overlay else sql.SQL(""))
+    [packed] = one_row(statement, common(scope, among, overlay) | _vector(asked))
+    found = np.frombuffer(packed or b"", dtype=_TYPE)
+    return Meaning(found["id"].astype(np.int64), _numbers(found["cosine"]))
 
 
-def _by_index(scope: Scope, asked: Asked, pool: int, values: Mapping[str, Value]) -> Meaning:
-    """What the index of a large scope hands over, ranked by the exact distance."""
-    near = large.candidates(scope_id=scope.pk, profile=asked.profile, wanted=pool)
-    rows = sql.SQL("active AND observation_id = ANY (ARRAY({}) || %(also)s::bigint[])").format(near)
-    with connection.cursor() as cursor:
-        cursor.execute(large.TUNE)
-        found = _meaning(_nearest(rows), values)
-        cursor.execute(large.TUNE_BACK)
-    return found
+def nearest(scope: Scope, asked: Asked, *, wanted: int, also: Numbers) -> Meaning:
+    """The nearest rows of a large scope, as its index hands them over, or a scan where it has none or hands over fewer
+    than are wanted; and the rows `also`, whose cosine counts however far they are. All cosines are exact.
+
+    Raises django.db.Error. One query, with an index up to four.
+    """
+    values = common(scope, None) | _vector(asked) | {"also": also.tolist()}
+    if large.indexed(scope=scope, profile=asked.profile):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(large.TUNE)
+            near, handed_over = _nearest(scope, asked, wanted, values, by_index=True)
+            cursor.execute(large.TUNE_BACK)
+        if handed_over >= wanted:
+            return near
+    return _nearest(scope, asked, wanted, values, by_index=False)[0]
 
 
-def _meaning(query: sql.Composed, values: Mapping[str, Value]) -> Meaning:
-    with connection.cursor() as cursor:
-        cursor.execute(query, values)
-        [(packed,)] = cursor.fetchall()
-    found = np.frombuffer(packed or b"", dtype=_PACKED)
-    near = found[found["strength"] >= 0]
-    return Meaning(
-        dict(zip(found["id"].tolist(), found["cosine"].tolist(), strict=True)),
-        dict(zip(near["id"].tolist(), near["strength"].tolist(), strict=True)),
-    )
+def _nearest(
+    scope: Scope, asked: Asked, wanted: int, values: dict[str, Value], *, by_index: bool
+) -> tuple[Meaning, int]:
+    candidates = large.candidates(scope_id=scope.pk, profile=asked.profile, wanted=wanted, by_index=by_index)
+    statement = sql.SQL(_NEAREST).format(candidates=candidates, now=NOW, cosine=_COSINE, aged=AGED)
+    now, handed_over, packed = one_row(statement, values)
+    found = np.frombuffer(packed or b"", dtype=_NEAREST_TYPE)
+    return Meaning(found["id"].astype(np.int64), _numbers(found["cosine"]), strengths(found, now)), handed_over
+
+
+def _vector(asked: Asked) -> dict[str, Value]:
+    return {"vector": asked.vector, "profile": asked.profile.name, "dimensions": asked.profile.dimensions}
+
+
+def _numbers(cosines: Numbers) -> Numbers:
+    """The cosine of a vector without a direction is no number, and such a row is as near as any."""
+    return np.where(np.isnan(cosines), 0.0, cosines)

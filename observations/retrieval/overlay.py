@@ -79,9 +79,5 @@ PLUS: Final = sql.SQL(
 
 
 def age_order(pk: int) -> tuple[bool, int]:
-    """`BY_AGE`, for Python."""
+    """The order in which rows were written, what would be new last."""
     return pk < 0, abs(pk)
-
-
-BY_ID: Final = sql.SQL("id")  # the order in which stored rows were written
-BY_AGE: Final = sql.SQL("id < 0, abs(id)")  # what would be new comes last

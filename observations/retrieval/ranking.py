@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from django.conf import settings
@@ -13,9 +12,9 @@ from django.conf import settings
 from observations.embedding import Profile
 from observations.retrieval.answers import Why
 from observations.retrieval.meaning import Meaning
+from observations.retrieval.values import Numbers
 from observations.retrieval.words import Words
 
-Numbers = np.ndarray[tuple[int], np.dtype[Any]]
 # A row without a vector has to do with a query of whose words it holds this share. Measured in decision 0018.
 RELEVANT_BY_WORDS: Final = 0.35
 MOST_WEIGHT: Final = 10.0  # of the words, or of a name, beside a cosine of 1
@@ -38,6 +37,21 @@ class Weights:
         return weights
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one row stands, and why."""
+
+    id: int
+    score: float  # once it faded
+    cosine: float | None  # None: it has no vector
+    share: float
+    named: float
+    why: Why
+    relevant: bool  # whether it has to do with the query at all, however long ago it was said (R7)
+    by_words: int | None  # 1 and on among those that hold words of the query, by their share of them
+    by_meaning: int | None  # 1 and on among the nearest
+
+
 @dataclass(frozen=True)
 class Found:
     """What both ways of searching found."""
@@ -46,89 +60,109 @@ class Found:
     meaning: Meaning
     fades: float
     weights: Weights
+    pool: int  # so many of the nearest rows are said to have come by meaning
     profile: Profile | None = None  # the query's; None: it could not be embedded
 
-    def ranked(self, count: int) -> list[tuple[int, float]]:
-        """Ids and scores of the best `count`, best first: the cosine, plus what words and names count, which changes no
-        order where they are equal.
+    def ranked(self, count: int) -> list[Place]:
+        """The best `count`, best first: by the cosine, plus what words and names count, which changes no order where
+        they are equal. Nothing of what shares no word and has no vector.
 
         A row without a vector counts as near as its words say, so that it is found at once.
         """
-        strengths = self._laid(1.0, self.meaning.strengths, self.words.strengths)
-        scores = self._scores
-        faded = scores - self.fades * (1 - strengths) * np.abs(scores)  # a negative one falls too: fading never helps
-        best = _order(self._ids, faded)[:count]
-        return [*zip(self._ids[best].tolist(), faded[best].tolist(), strict=True)]
+        there = np.flatnonzero(~np.isnan(self._cosines) | (self._shares > 0))
+        best = there[self._first(self._final[there], there, count)]
+        return [self._place(at) for at in best.tolist()]
 
     @cached_property
     def _ids(self) -> Numbers:
-        """Every row that was found, ascending. There are a thousand and more of them: they are counted as arrays."""
-        return np.unique(np.concatenate([_keys(self.meaning.cosines), _keys(self.words.shares)]))
+        return np.union1d(self.words.ids, self.meaning.ids)
 
-    def _laid(self, otherwise: float, *values: Mapping[int, float]) -> Numbers:
-        """A number for each of the rows; where several have one for it, the last."""
+    @cached_property
+    def _age(self) -> Numbers:
+        """Rows in the order in which overlay.BY_AGE has them: as they were written, what would be new last."""
+        return np.where(self._ids < 0, np.iinfo(np.int64).max // 2 - self._ids, self._ids)
+
+    def _laid(self, ids: Numbers, values: Numbers, otherwise: float) -> Numbers:
+        """A number for each of the rows."""
         laid = np.full(len(self._ids), otherwise)
-        for each in values:
-            laid[np.searchsorted(self._ids, _keys(each))] = np.fromiter(each.values(), float, len(each))
+        laid[np.searchsorted(self._ids, ids)] = values
+        return laid
+
+    @cached_property
+    def _shares(self) -> Numbers:
+        return self._laid(self.words.ids, self.words.shares, 0.0)
+
+    @cached_property
+    def _named(self) -> Numbers:
+        return self._laid(self.words.ids, self.words.named, 0.0)
+
+    @cached_property
+    def _cosines(self) -> Numbers:
+        return self._laid(self.meaning.ids, self.meaning.cosines, np.nan)
+
+    @cached_property
+    def _strengths(self) -> Numbers:
+        laid = self._laid(self.words.ids, self.words.strengths, 1.0)
+        if self.meaning.strengths is not None:
+            laid[np.searchsorted(self._ids, self.meaning.ids)] = self.meaning.strengths
         return laid
 
     @cached_property
     def _scores(self) -> Numbers:
         """What each row scores before it fades."""
-        best = max(self.meaning.cosines.values(), default=1.0)
-        shares = self._laid(0.0, self.words.shares)
-        cosines = self._laid(np.nan, self.meaning.cosines)
-        near = np.where(np.isnan(cosines), best * shares, cosines)
-        return near + self.weights.words * shares + self.weights.subject * self._laid(0.0, self.words.named)
-
-    def relevant(self, pk: int) -> bool:
-        """Whether a row has to do with the query at all, however long ago it was said (R7)."""
-        share = self.words.shares.get(pk, 0.0)
-        if pk not in self.meaning.cosines or self.profile is None:
-            return max(share, self.words.named.get(pk, 0.0)) >= RELEVANT_BY_WORDS
-        return share >= self.profile.relevant_words or self._score(pk) >= self.profile.t_relevant
-
-    def why(self, pk: int) -> Why:
-        """Which way a row came."""
-        if pk not in self.meaning.strengths:
-            return Why.WORDS if pk in self.words.shares else Why.NEITHER
-        return Why.BOTH if pk in self.words.shares else Why.MEANING
-
-    def _score(self, pk: int) -> float:
-        return float(self._scores[np.searchsorted(self._ids, pk)])
-
-    def place_by_words(self, pk: int) -> int | None:
-        """A row's place among those that hold words of the query, by their share of them: 1 and on."""
-        return _place(self._by_words, pk)
-
-    def place_by_meaning(self, pk: int) -> int | None:
-        """A row's place among the nearest: 1 and on."""
-        return _place(self._by_meaning, pk)
+        best = self.meaning.cosines.max() if len(self.meaning.cosines) else 1.0
+        near = np.where(np.isnan(self._cosines), best * self._shares, self._cosines)
+        return near + self.weights.words * self._shares + self.weights.subject * self._named
 
     @cached_property
-    def _by_words(self) -> Numbers:
-        return _ordered(self.words.shares)
+    def _final(self) -> Numbers:
+        return self._faded(self._scores)
+
+    def _faded(self, scores: Numbers) -> Numbers:
+        """A negative score falls too: fading never helps."""
+        return scores - self.fades * (1 - self._strengths) * np.abs(scores)
+
+    def _first(self, scores: Numbers, rows: Numbers, count: int) -> Numbers:
+        """Where the best of some rows stand, the highest score first; what is equal, by age. Only those that can be
+        among them are sorted.
+        """
+        some = np.arange(len(scores))
+        if count < len(scores):
+            some = np.flatnonzero(scores >= np.partition(scores, len(scores) - count)[len(scores) - count])
+        return some[np.lexsort((self._age[rows[some]], -scores[some]))][:count]
 
     @cached_property
-    def _by_meaning(self) -> Numbers:
-        return _ordered({pk: self.meaning.cosines[pk] for pk in self.meaning.strengths})
+    def _near(self) -> Numbers:
+        """The rows that came by meaning: the nearest once what has faded is put back, and the nearest first."""
+        there = np.flatnonzero(~np.isnan(self._cosines))
+        pool = there[self._first(self._faded(self._cosines)[there], there, self.pool)]
+        return pool[np.lexsort((self._age[pool], -self._cosines[pool]))]
 
+    def _place(self, at: int) -> Place:
+        cosine, share, named = (float(column[at]) for column in (self._cosines, self._shares, self._named))
+        near = np.flatnonzero(self._near == at)
+        why = Why.WORDS if share else Why.NEITHER
+        if len(near):
+            why = Why.BOTH if share else Why.MEANING
+        return Place(
+            id=int(self._ids[at]),
+            score=float(self._final[at]),
+            cosine=None if np.isnan(cosine) else cosine,
+            share=share,
+            named=named,
+            why=why,
+            relevant=self._relevant(at),
+            by_words=self._place_by_words(at) if share else None,
+            by_meaning=int(near[0]) + 1 if len(near) else None,
+        )
 
-def _keys(values: Mapping[int, float]) -> Numbers:
-    return np.fromiter(values, np.int64, len(values))
+    def _place_by_words(self, at: int) -> int:
+        share = self._shares[at]
+        equal = (self._shares == share) & (self._age < self._age[at])
+        return int(np.count_nonzero(self._shares > share) + np.count_nonzero(equal)) + 1
 
-
-def _ordered(scores: Mapping[int, float]) -> Numbers:
-    """The ids, best first."""
-    ids = _keys(scores)
-    return ids[_order(ids, np.fromiter(scores.values(), float, len(scores)))]
-
-
-def _place(ordered: Numbers, pk: int) -> int | None:
-    there = np.flatnonzero(ordered == pk)
-    return int(there[0]) + 1 if len(there) else None
-
-
-def _order(ids: Numbers, scores: Numbers) -> Numbers:
-    """Where the best stand, the highest score first; what is equal, as overlay.BY_AGE orders it."""
-    return np.lexsort((np.abs(ids), ids < 0, -scores))
+    def _relevant(self, at: int) -> bool:
+        share = self._shares[at]
+        if self.profile is None or np.isnan(self._cosines[at]):
+            return bool(max(share, self._named[at]) >= RELEVANT_BY_WORDS)
+        return bool(share >= self.profile.relevant_words or self._scores[at] >= self.profile.t_relevant)

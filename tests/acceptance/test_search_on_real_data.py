@@ -48,8 +48,8 @@ def test_on_real_dialogue_search_is_better_than_either_of_its_parts() -> None:
     within, names = filled("dialogue", own)
     ways: dict[str, Callable[[str], list[int]]] = {
         "search": lambda query: _searched(within, query),
-        "meaning": lambda query: _best(by_meaning(within, asked_of(query, MiniLM()), 50, fades=0.0, also=()).cosines),
-        "words": lambda query: _best(by_words(within, query, 50, fades=0.0).shares),
+        "meaning": lambda query: by_meaning(within, asked_of(query, MiniLM())).best(K).tolist(),
+        "words": lambda query: by_words(within, query).best(K).tolist(),
     }
     hit, recall = defaultdict(list), defaultdict(list)
     for probe in rows("locomo_probes.jsonl"):
@@ -72,10 +72,6 @@ def test_on_real_dialogue_search_is_better_than_either_of_its_parts() -> None:
 def _searched(within: Scope, query: str) -> list[int]:
     answer = retrieval.look(scope=within, query=query, k=K, call_site="probe", embedder=MiniLM())
     return [hit.id for hit in answer.hits]
-
-
-def _best(scores: Any) -> list[int]:
-    return sorted(scores, key=lambda pk: (-scores[pk], pk))[:K]
 
 
 # --- dated facts -----------------------------------------------------------------------------------------------------

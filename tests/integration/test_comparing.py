@@ -80,7 +80,7 @@ def test_a_store_that_cannot_be_read_is_an_error_and_not_an_empty_answer(monkeyp
     def gone(*_: object, **__: object) -> None:
         raise DatabaseError
 
-    monkeypatch.setattr("observations.retrieval.reading.by_words", gone)
+    monkeypatch.setattr("observations.retrieval.words.by_words", gone)
     with pytest.raises(DatabaseError):
         near(PLANT, scope())
 

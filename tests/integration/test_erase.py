@@ -14,6 +14,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
+from django.db.models.expressions import RawSQL
 
 from consolidation import review, runner
 from consolidation.models import BulkDecision, BulkItem, Comment, Operation, Policy, Probe, Suite
@@ -218,7 +219,12 @@ def test_after_an_erase_no_column_of_any_table_holds_the_words_or_their_hash() -
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
     needles = [CANARY, "boathouse", *hashes(rows)]
     before = places(needles)
-    figures = {"Embedding.vector", "Embedding.bands", *(name for name in MEMORY_TEXT if name.endswith("_key"))}
+    figures = {
+        "Embedding.vector",
+        "Embedding.bands",
+        "Observation.words",
+        *(name for name in MEMORY_TEXT if name.endswith("_key")),
+    }
     elsewhere = (Erasing.EPISODE, Erasing.CORE, Erasing.RESIDUE)  # of no observation
     reached = {name for name, way in MEMORY_TEXT.items() if way not in elsewhere} - figures
     assert before == {column_of(name) for name in reached}
@@ -235,7 +241,10 @@ def test_after_an_erase_no_column_of_any_table_holds_the_words_or_their_hash() -
 def test_after_an_erase_no_number_is_left_from_which_the_words_could_be_guessed() -> None:
     """The keys planning compares by, the vector and the MinHash bands go too; shell, edges and tombstone stay."""
     row = planted(store.open_scope(name="team-a/birds"))
+    codes = Observation.objects.filter(pk=row.pk).annotate(codes=RawSQL("words || int2send(subject_words)", ()))
+    assert len(codes.values_list("codes", flat=True)[0]) > 2
     assert erase([row]) == 1
+    assert bytes(codes.values_list("codes", flat=True)[0]) == b"\0\0"
     row.refresh_from_db()
     assert (row.text_key, row.subject_key, row.sp_key, row.spo_key) == (0, 0, 0, 0)
     assert list(Embedding.objects.filter(observation=row).values_list("vector", "bands")) == [(None, None)]
@@ -293,6 +302,7 @@ def test_an_erased_row_cannot_come_back() -> None:
 def test_every_column_of_every_table_that_could_hold_words_is_in_the_register() -> None:
     """PostgreSQL's own catalogue, not Django's models: a column made by SQL or by another package counts too."""
     ours = {column_of(name) for name in MEMORY_TEXT}
+    assert ours <= {f"{table}.{column}" for table, column, _ in columns()}
     for name in NOT_MEMORY_TEXT:
         model, _, column = name.partition(".")
         ours |= {f"observations_{model.lower()}.{column}", f"consolidation_{model.lower()}.{column}"}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
 import numpy as np
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from observations import fading, retrieval, store
 from observations.embedding import HASHING
@@ -131,8 +131,7 @@ def test_many_faded_rows_do_not_hide_the_fresh_one_behind_them() -> None:
     fill(here, [(0.80 + n / 100_000, FADED) for n in range(400)])
     [fresh] = fill(here, [(0.80, FRESH)], text="fresh")
     asked = asked_of("q", Scripted())
-    naive = by_meaning(here, asked, 50, fades=0.0, also=())
-    assert fresh not in naive.cosines
+    assert fresh not in by_meaning(here, asked).best(50)
     assert found(here, k=5)[0] == fresh
 
 
@@ -140,14 +139,13 @@ def test_many_faded_rows_with_the_same_words_do_not_hide_the_fresh_one() -> None
     here = scope()
     fill(here, [(0.0, FADED)] * 400, text="relay")
     [fresh] = fill(here, [(0.0, FRESH)], text="relay fresh")
-    naive = by_words(here, "relay", 50, fades=0.0)
-    assert fresh not in naive.shares
+    assert fresh not in by_words(here, "relay").best(50)
     assert found(here, query="relay", embedder=Dead())[0] == fresh
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_answer_is_the_one_that_ranking_every_row_would_give(seed: int) -> None:
-    """C14: exact, whatever is near, old or both; the store reads the strength of a few rows only."""
+    """C14: exact, whatever is near, old or both."""
     random, here = Random(seed), scope()
     spread = random.choice([0.02, 0.3, 1.0])
     rows = [(random.uniform(-spread, spread) * 0.9, random.choice([0, 3, 60, 400, FADED])) for _ in range(300)]
@@ -169,35 +167,37 @@ def test_a_query_that_has_no_direction_still_fills_its_answer() -> None:
     assert sorted(found(here, embedder=Scripted({"q": (0.0,)}))) == ids
 
 
-# --- one rule in two languages --------------------------------------------------------------------------------------
+# --- one rule for one row and for many ------------------------------------------------------------------------------
 
 AGES = (0, 1e-6, 0.5, 1, 7, 29.97, 180, 598, 5_000, 40_000, -1, -400, -40_000)
 HALF_LIVES = (None, 1, 3, 7, 30, 180, 36_500, 2_147_483_647)
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.05, 0.5])
-def test_sql_and_python_agree_on_every_strength(floor: float) -> None:
-    """Also where PostgreSQL's power would raise an underflow, and for dates of another century."""
+def test_many_rows_are_as_strong_as_each_is_by_itself(floor: float) -> None:
+    """Also where the power is no longer told from 0, and for dates of another century."""
     now = datetime(2025, 3, 30, 1, 30, tzinfo=UTC)
     pairs = [(now - timedelta(days=age), half_life) for age in AGES for half_life in HALF_LIVES]
-    expression = fading.strength_sql(now="%(now)s::timestamptz", floor="%(floor)s")
-    values: Mapping[str, object] = {
-        "now": now,
-        "floor": floor,
-        "said": [said for said, _ in pairs],
-        "half_lives": [half_life for _, half_life in pairs],
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {expression} FROM unnest(%(said)s::timestamptz[], %(half_lives)s::int[])"
-            " WITH ORDINALITY AS row (created_at, half_life_days, position) ORDER BY position",
-            values,  # type: ignore[arg-type]
-        )
-        in_sql = [float(strength) for (strength,) in cursor.fetchall()]
-    in_python = [
+    one_by_one = [
         fading.strength(created_at=said, half_life_days=half_life, now=now, floor=floor) for said, half_life in pairs
     ]
-    assert in_sql == pytest.approx(in_python, rel=1e-9, abs=1e-250)
+    days = np.array([(now - said) / timedelta(days=1) for said, _ in pairs])
+    half_lives = np.array([half_life or 0 for _, half_life in pairs], dtype=float)
+    together = fading.strengths(days=days, half_lives=half_lives, floor=floor)
+    assert together.tolist() == pytest.approx(one_by_one, rel=1e-9, abs=1e-250)
+
+
+@pytest.mark.parametrize("half_life", [1, 180, None])
+def test_a_search_counts_the_days_that_the_database_counts(half_life: int | None) -> None:
+    """From the moment that is asked for, or the database's clock; a part of a second is no day."""
+    here, now = scope(), database_now()
+    said = now - timedelta(days=200, seconds=7)
+    claim = Claim(text="relay", external_id="r", half_life_days=half_life, kind=MemoryKind.IDENTITY, created_at=said)
+    with transaction.atomic():
+        store.add_observations(scope=here, claims=[claim], written_by=WrittenBy.IMPORT)
+    found = by_words(here, "relay").strengths.tolist()
+    wanted = fading.strength(created_at=said, half_life_days=half_life, now=now, floor=FLOOR)
+    assert found == pytest.approx([wanted], rel=1e-3)
 
 
 def test_the_half_life_of_a_row_is_the_one_it_was_written_with() -> None:

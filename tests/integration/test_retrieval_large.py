@@ -20,6 +20,7 @@ from observations.embedding import HASHING
 from observations.models import Observation, Scope
 from observations.records import Claim, Status, WrittenBy
 from observations.retrieval import large
+from observations.retrieval.words import by_words
 from tests.building import LONG_AGO, scope
 from tests.conftest import empty_the_store
 
@@ -143,6 +144,23 @@ def test_where_the_index_hands_over_too_few_the_scope_is_scanned(indexed: Scope)
         store.lock_scope(scope_id=indexed.pk, cause="test")
         store.move(scope_id=indexed.pk, ids=gone, to=Status.ARCHIVED)
     assert {*found(indexed, drawn(1, 5)[0])} == kept
+
+
+@pytest.mark.parametrize("query", ["zzz", "entry", "entry 7", "what is entry 77?"])
+def test_a_scope_too_large_to_be_read_whole_answers_as_if_it_were(
+    stored: Scope, db: None, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """Without an index of vectors: its nearest rows are picked by PostgreSQL, and its words by the index of words."""
+    plain = exactly(stored)
+    for vector in drawn(ASKED, 6):
+        ways = []
+        for most in (10 * ROWS, ROWS // 2):
+            monkeypatch.setattr("observations.retrieval.words.MOST_READ", most)
+            answer = retrieval.look(scope=plain, query=query, k=K, call_site="search", embedder=Given(vector))
+            ways.append([(hit.id, hit.share, hit.why) for hit in answer.hits])
+            assert answer.complete
+            assert by_words(plain, query).whole is (most > ROWS)
+        assert ways[0] == ways[1]
 
 
 def test_the_statements_after_a_walk_of_the_index_may_sort(indexed: Scope) -> None:

@@ -47,6 +47,12 @@ def test_a_scope_is_indexed_once_and_read_all_the_same_when_its_index_is_gone(fi
     assert found(marked, vector) == before  # by a process that had read the mark before
 
 
+def test_what_is_printed_for_a_program_is_how_it_stands_afterwards(filled: Scope) -> None:
+    made = json.loads(memory("index --at-least 50 --json"))
+    assert (made["done"], [one["indexed"] for one in made["scopes"]]) == (["Indexed big/a: 60 rows."], [True])
+    assert json.loads(memory("index --at-least 200 --json"))["scopes"] == []
+
+
 def test_who_does_not_own_the_tables_makes_no_index(filled: Scope) -> None:
     """One sentence that says what to set; the application's role is the lesser one."""
     with override_settings(MIGRATE_DATABASE_URL=""), pytest.raises(CommandError, match="set MIGRATE_DATABASE_URL"):

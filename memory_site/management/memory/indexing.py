@@ -39,6 +39,8 @@ def run(out: OutputWrapper, options: dict[str, Any]) -> None:
     found = _found(scopes_matching(options["scope"]), profile, least)
     done = [] if options["list"] else _settle(out, found, profile, least, quiet=options["json"])
     if options["json"]:
+        if done:  # as it stands now
+            found = _found(scopes_matching(options["scope"]), profile, least)
         named = {"profile": profile.name, "at_least": least, "done": done}
         out.write(json.dumps({**named, "scopes": [_document(one, least) for one in found]}, ensure_ascii=False))
     elif options["list"]:
