@@ -44,6 +44,7 @@ MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
         "Observation.predicate": Erasing.OBSERVATION,
         "Observation.object": Erasing.OBSERVATION,
         "Observation.words": Erasing.OBSERVATION,  # hashes, that tell whoever guesses a word
+        "Observation.words_head": Erasing.OBSERVATION,
         "Observation.text_key": Erasing.OBSERVATION,
         "Observation.subject_key": Erasing.OBSERVATION,
         "Observation.sp_key": Erasing.OBSERVATION,
@@ -86,7 +87,9 @@ MEMORY_TEXT: Final[Mapping[str, Erasing]] = MappingProxyType(
     }
 )
 
-OF_THE_DATABASE: Final = frozenset({"Observation.words"})  # those that it keeps for itself: no model has them
+OF_THE_DATABASE: Final = frozenset(
+    {"Observation.words", "Observation.words_head"}
+)  # those that it keeps for itself: no model has them
 
 _WHO = "a user's name or the name of a part of the system"
 _WORD = "one word of a closed list"

@@ -1,7 +1,9 @@
 """The words of a row as numbers beside it, so that a search reads a scope once and takes no text apart.
 
 `words` holds eight bytes for each lexeme of the text and the key: 63 bits of its hash, and a last bit that says whether
-the subject holds it. The database writes it where a row is written, and empties it where a row is erased.
+the subject holds it. `words_head` holds what else a search ranks by, packed as it is read: id, when it was first said, its
+half-life in days or 0, how many words it has and how many its subject. The database writes both where a row is written,
+and empties them where a row is erased.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ BEGIN
           FROM unnest(tsvector_to_array(to_tsvector('pg_catalog.english',
             text || ' ' || subject || ' ' || predicate || ' ' || object))) word);
 END $$;
-CREATE FUNCTION palimpsest_subject_words(subject varchar)
-RETURNS smallint LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000
+CREATE FUNCTION palimpsest_words_head(id bigint, created_at timestamptz, half_life_days integer, words bytea, subject varchar)
+RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RETURN coalesce(length(to_tsvector('pg_catalog.english', subject)), 0);
+  RETURN int8send(id) || timestamptz_send(created_at) || int4send(coalesce(half_life_days, 0))
+    || int4send(octet_length(words) / 8) || int2send(coalesce(length(to_tsvector('pg_catalog.english', subject)), 0)::int2);
 END $$;
 -- Of a long row's words those that a query asks for: nobody carries thousands of them out of the database. Unsafe, so
 -- that no search of some thousand rows waits for another process to be started.
@@ -43,7 +46,7 @@ END $$
 """
 DROP_WORDS = """
 DROP FUNCTION palimpsest_word_codes_held(bytea, bigint[]);
-DROP FUNCTION palimpsest_subject_words(varchar);
+DROP FUNCTION palimpsest_words_head(bigint, timestamptz, integer, bytea, varchar);
 DROP FUNCTION palimpsest_word_codes(text, varchar, varchar, varchar)
 """
 
@@ -51,12 +54,13 @@ DROP FUNCTION palimpsest_word_codes(text, varchar, varchar, varchar)
 COLUMNS = """
 ALTER TABLE observations_observation
   ADD COLUMN words bytea NOT NULL
-    GENERATED ALWAYS AS (palimpsest_word_codes(coalesce(text, ''), subject, predicate, object)) STORED,
-  ADD COLUMN subject_words smallint NOT NULL GENERATED ALWAYS AS (palimpsest_subject_words(subject)) STORED;
-ALTER TABLE observations_observation
-  ALTER COLUMN words DROP EXPRESSION, ALTER COLUMN subject_words DROP EXPRESSION
+    GENERATED ALWAYS AS (CASE WHEN text IS NULL THEN '' ELSE
+    palimpsest_word_codes(text, subject, predicate, object) END) STORED,
+  ADD COLUMN words_head bytea NOT NULL GENERATED ALWAYS AS (CASE WHEN text IS NULL THEN '' ELSE palimpsest_words_head(
+    id, created_at, half_life_days, palimpsest_word_codes(text, subject, predicate, object), subject) END) STORED;
+ALTER TABLE observations_observation ALTER COLUMN words DROP EXPRESSION, ALTER COLUMN words_head DROP EXPRESSION
 """
-DROP_COLUMNS = "ALTER TABLE observations_observation DROP COLUMN words, DROP COLUMN subject_words"
+DROP_COLUMNS = "ALTER TABLE observations_observation DROP COLUMN words, DROP COLUMN words_head"
 
 _BORN = _GUARDS.GUARD_OBSERVATION.partition("CREATE FUNCTION palimpsest_observation_update()")[0].strip()
 INSERT_BEFORE = _BORN.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
@@ -75,7 +79,7 @@ BEGIN
     NEW.created_at := clock_timestamp();  -- a writer's clock runs a little ahead
   END IF;
   NEW.words := palimpsest_word_codes(NEW.text, NEW.subject, NEW.predicate, NEW.object);  -- whatever its writer says
-  NEW.subject_words := palimpsest_subject_words(NEW.subject);
+  NEW.words_head := palimpsest_words_head(NEW.id, NEW.created_at, NEW.half_life_days, NEW.words, NEW.subject);
   RETURN NEW;
 END $$;
 """
@@ -104,12 +108,12 @@ BEGIN
       RAISE EXCEPTION 'obs_% is erased whole and with a tombstone, or not at all', OLD.id USING ERRCODE = 'PA004';
     END IF;
     NEW.words := '';
-    NEW.subject_words := 0;
+    NEW.words_head := '';
   ELSIF (NEW.text, NEW.content_hash, NEW.subject, NEW.predicate, NEW.object,
-         NEW.text_key, NEW.subject_key, NEW.sp_key, NEW.spo_key, NEW.words, NEW.subject_words)
+         NEW.text_key, NEW.subject_key, NEW.sp_key, NEW.spo_key, NEW.words, NEW.words_head)
         IS DISTINCT FROM
         (OLD.text, OLD.content_hash, OLD.subject, OLD.predicate, OLD.object,
-         OLD.text_key, OLD.subject_key, OLD.sp_key, OLD.spo_key, OLD.words, OLD.subject_words) THEN
+         OLD.text_key, OLD.subject_key, OLD.sp_key, OLD.spo_key, OLD.words, OLD.words_head) THEN
     RAISE EXCEPTION 'the text and key of obs_% are immutable: a change is a new row', OLD.id USING ERRCODE = 'PA001';
   END IF;
   IF (NEW.status, NEW.superseded_by_id, NEW.valid_from, NEW.valid_to)

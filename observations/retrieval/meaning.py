@@ -14,7 +14,18 @@ from observations.retrieval import large
 from observations.retrieval.asking import Asked
 from observations.retrieval.narrowing import Among
 from observations.retrieval.overlay import PLUS, Overlay
-from observations.retrieval.values import AGED, AGED_TYPE, NOW, Numbers, Value, common, one_row, rows_of, strengths
+from observations.retrieval.values import (
+    AGED,
+    AGED_TYPE,
+    NOW,
+    ROWS,
+    Numbers,
+    Value,
+    common,
+    one_row,
+    strengths,
+    text_of,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +54,10 @@ _SCAN: Final = sql.SQL(
 _PLUS: Final = sql.SQL(
     "UNION ALL SELECT int8send(id) || {} FROM {} WHERE dimensions = %(dimensions)s AND vector IS NOT NULL"
 ).format(_COSINE, PLUS)
+_READ, _READ_AMONG, _READ_OVERLAID = (
+    text_of(_SCAN.format(cosine=_COSINE, rows=rows, plus=plus))
+    for (_, rows), plus in zip(ROWS, (sql.SQL(""), sql.SQL(""), _PLUS), strict=True)
+)
 _TYPE: Final = np.dtype([("id", ">i8"), ("cosine", ">f8")])
 _NEAREST: Final = """
 WITH near AS MATERIALIZED ({candidates})
@@ -58,8 +73,7 @@ def by_meaning(scope: Scope, asked: Asked, *, among: Among | None = None, overla
     """How near each row is: by an exact scan of the scope's vectors, so that no other scope's size can thin the answer
     (C14). Raises django.db.Error. One query.
     """
-    rows = rows_of(among, overlay)[1]
-    statement = _SCAN.format(cosine=_COSINE, rows=rows, plus=_PLUS if overlay else sql.SQL(""))
+    statement = _READ_AMONG if among else _READ_OVERLAID if overlay else _READ
     [packed] = one_row(statement, common(scope, among, overlay) | _vector(asked))
     found = np.frombuffer(packed or b"", dtype=_TYPE)
     return Meaning(found["id"].astype(np.int64), _numbers(found["cosine"]))

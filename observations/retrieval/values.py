@@ -45,22 +45,27 @@ def common(scope: Scope, among: Among | None, overlay: Overlay | None = None) ->
     }
 
 
-_ACTIVE: Final = sql.SQL("status = 'active'"), sql.SQL("active")
-_AMONG: Final = tuple(
-    sql.SQL("{} = ANY (%(among)s::bigint[])").format(sql.SQL(id_)) for id_ in ("id", "observation_id")
+# Of a scope's observations, and of its vectors, those that a read is among: what is current, some rows by id, and what
+# would stay under an overlay.
+ROWS: Final = tuple(
+    (sql.SQL(of_observations), sql.SQL(of_vectors))
+    for of_observations, of_vectors in (
+        ("status = 'active'", "active"),
+        ("id = ANY (%(among)s::bigint[])", "observation_id = ANY (%(among)s::bigint[])"),
+        (
+            "status = 'active' AND id <> ALL (%(without)s::bigint[])",
+            "active AND observation_id <> ALL (%(without)s::bigint[])",
+        ),
+    )
 )
-_STAYING: Final = (
-    sql.SQL("status = 'active' AND id <> ALL (%(without)s::bigint[])"),
-    sql.SQL("active AND observation_id <> ALL (%(without)s::bigint[])"),
-)
 
 
-def rows_of(among: Among | None, overlay: Overlay | None) -> tuple[sql.Composable, ...]:
-    """Of a scope's observations, and of its vectors, those that a read is among: two conditions."""
-    return _AMONG if among else _STAYING if overlay else _ACTIVE
+def text_of(statement: sql.Composed) -> str:
+    """A statement as it is sent, made once: its literals are numbers, and psycopg remembers what it parsed."""
+    return statement.as_string(None)
 
 
-def one_row(statement: sql.Composed, values: Mapping[str, Value]) -> Any:
+def one_row(statement: str | sql.Composed, values: Mapping[str, Value]) -> Any:
     """The only row of a statement, bytes as they are: Django's own cursor has them written in hexadecimal.
 
     In the transaction in which Django's connection stands. Raises django.db.Error.

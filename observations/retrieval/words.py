@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from psycopg import sql
 from observations.models import Scope
 from observations.retrieval.narrowing import Among
 from observations.retrieval.overlay import PLUS, Overlay
-from observations.retrieval.values import AGED, AGED_TYPE, NOW, Numbers, Value, common, one_row, rows_of, strengths
+from observations.retrieval.values import AGED_TYPE, NOW, ROWS, Numbers, Value, common, one_row, strengths, text_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +40,8 @@ NOTHING: Final = Words(np.empty(0, np.int64), _NONE, _NONE, _NONE, whole=False)
 
 # The codes of a row's words (migration 0019) are read whole, of all rows in one statement, and compared by numpy: one
 # lookup per word in an index comes to the same rows again for each word, which takes PostgreSQL longer than to read
-# them once. A row of more words than LONG brings those that are asked for alone.
-_LONG: Final = 512 * 8  # bytes
+# them once. A row of more than _LONG words brings those that are asked for alone.
+_LONG: Final = 512
 _MOST: Final = 32  # words of a query that are looked up
 _LONGEST: Final = 2_000  # bytes of a word
 _LEXEMES: Final = sql.SQL(
@@ -51,21 +51,26 @@ _LEXEMES: Final = sql.SQL(
 _SCAN: Final = """
 WITH asked AS MATERIALIZED (SELECT coalesce(array_agg(code), '{{}}') AS codes FROM ({lexemes}) lexemes)
 SELECT {now}, (SELECT string_agg(int8send(code), '') FROM asked, unnest(codes) code), {total},
-  string_agg(int8send(id) || {aged} || int4send(octet_length(held) / 8) || int2send(subject_words), ''),
+  string_agg(words_head, ''), string_agg(words, '') FILTER (WHERE held IS NULL),
+  string_agg(substring(words_head FOR 8) || int4send(octet_length(held) / 8), '') FILTER (WHERE held IS NOT NULL),
   string_agg(held, '')
 FROM (
-  SELECT id, created_at, half_life_days, subject_words, CASE WHEN octet_length(words) > {long}
-    THEN palimpsest_word_codes_held(words, (SELECT codes FROM asked)) ELSE words END AS held
-  FROM {rows}
+  SELECT words_head, words, CASE WHEN octet_length(words) > {long}
+    THEN palimpsest_word_codes_held(words, (SELECT codes FROM asked)) END AS held
+  FROM {rows} OFFSET 0
 ) read
 """
-_TYPE: Final = np.dtype([("id", ">i8"), *AGED_TYPE, ("words", ">i4"), ("subject_words", ">i2")])
+# As palimpsest_words_head packs it: when a row was first said, in microseconds, and its half-life in days, 0 for none.
+_HEAD: Final = np.dtype([("id", ">i8"), *AGED_TYPE, ("words", ">i4"), ("subject_words", ">i2")])
+_LONG_ROW: Final = np.dtype([("id", ">i8"), ("words", ">i4")])
 MOST_READ = 60_000  # rows of a scope that are read whole: more would be a burden on whoever asks
-_STORED: Final = sql.SQL("(SELECT * FROM observations_observation WHERE scope_id = %(scope)s AND {} {}) stored")
+_STORED: Final = sql.SQL(
+    "(SELECT words_head, words FROM observations_observation WHERE scope_id = %(scope)s AND {} {}) stored"
+)
 _PLUS: Final = sql.SQL(
-    """(SELECT id, created_at, half_life_days, words, subject_words FROM {}
-    UNION ALL SELECT id, created_at, half_life_days, palimpsest_word_codes(text, subject, predicate, object),
-      palimpsest_subject_words(subject) FROM {}) laid"""
+    """(SELECT words_head, words FROM {}
+    UNION ALL SELECT palimpsest_words_head(id, created_at, half_life_days, codes, subject), codes
+      FROM {}, LATERAL palimpsest_word_codes(text, subject, predicate, object) codes) laid"""
 )
 # In a large scope, rows that hold a word of the query, by the index of migration 0014, whose entries carry the scope: a
 # condition on scope_id would tempt the planner to read the scope row by row instead.
@@ -81,13 +86,16 @@ _COUNT: Final = sql.SQL(
 
 
 def _scan(rows: sql.Composable, total: sql.Composable) -> sql.Composed:
-    long = sql.Literal(_LONG)
-    return sql.SQL(_SCAN).format(lexemes=_LEXEMES, now=NOW, aged=AGED, long=long, rows=rows, total=total)
+    return sql.SQL(_SCAN).format(lexemes=_LEXEMES, now=NOW, long=sql.Literal(_LONG * 8), rows=rows, total=total)
 
 
-def _of(among: Among | None, overlay: Overlay | None) -> sql.Composed:
-    stored = _STORED.format(rows_of(among, overlay)[0], sql.SQL("") if among or overlay else _LIMIT)
-    return _scan(_PLUS.format(stored, PLUS) if overlay else stored, _ALL)
+_ACTIVE, _AMONG, _STAYING = (
+    _STORED.format(rows, limit) for (rows, _), limit in zip(ROWS, (_LIMIT, sql.SQL(""), sql.SQL("")), strict=True)
+)
+_READ: Final = text_of(_scan(_ACTIVE, _ALL))
+_READ_AMONG: Final = text_of(_scan(_AMONG, _ALL))
+_READ_OVERLAID: Final = text_of(_scan(_PLUS.format(_STAYING, PLUS), _ALL))
+_READ_BY_INDEX: Final = text_of(_scan(_BY_INDEX, _COUNT))
 
 
 def by_words(scope: Scope, text: str, *, among: Among | None = None, overlay: Overlay | None = None) -> Words:
@@ -97,7 +105,8 @@ def by_words(scope: Scope, text: str, *, among: Among | None = None, overlay: Ov
     """
     alone = among is None and overlay is None
     if not (alone and scope.index_profile):
-        words = _read(_of(among, overlay), common(scope, among, overlay) | {"text": text, "most": MOST_READ})
+        statement = _READ_AMONG if among else _READ_OVERLAID if overlay else _READ
+        words = _read(statement, common(scope, among, overlay) | {"text": text, "most": MOST_READ})
         if not alone or len(words.ids) <= MOST_READ:
             return words
     return _by_index(scope, text)
@@ -110,40 +119,51 @@ def _by_index(scope: Scope, text: str) -> Words:
     if not words:
         return NOTHING
     query = f"{_quoted(f'@ {scope.pk}')} & ({words})"
-    return replace(_read(_scan(_BY_INDEX, _COUNT), common(scope, None) | {"text": text, "query": query}), whole=False)
+    return replace(_read(_READ_BY_INDEX, common(scope, None) | {"text": text, "query": query}), whole=False)
 
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _read(statement: sql.Composed, values: Mapping[str, Value]) -> Words:
-    now, asked, total, packed, held = one_row(statement, values)
-    rows = np.frombuffer(packed or b"", dtype=_TYPE)
-    codes, words = (np.frombuffer(part or b"", dtype=">i8").astype(np.int64) for part in (asked, held))
-    shares, named = _counted(rows, words, codes, total)
-    order = np.argsort(rows["id"])
-    aged = strengths(rows, now)
-    return Words(rows["id"][order].astype(np.int64), aged[order], shares[order], named[order])
+def _read(statement: str, values: Mapping[str, Value]) -> Words:
+    now, asked, total, heads, words, long_rows, held = one_row(statement, values)
+    rows, longer = np.frombuffer(heads or b"", dtype=_HEAD), np.frombuffer(long_rows or b"", dtype=_LONG_ROW)
+    ids = rows["id"].astype(np.int64)
+    order = np.argsort(ids)
+    # which row each code belongs to: those of the rows as they come, then those that were asked for of the long ones
+    own = np.where(rows["words"] > _LONG, 0, rows["words"])
+    ends = np.cumsum(np.concatenate([own, longer["words"]]))
+    owners = np.concatenate([np.arange(len(ids)), order[np.searchsorted(ids, longer["id"], sorter=order)]])
+    codes, codes_asked = _codes(words, held), _codes(asked)
+    bare = codes & -2
+    held_by = [
+        (owners[np.searchsorted(ends, at, side="right")], codes[at] & 1 == 1)
+        for at in map(np.flatnonzero, (bare == code for code in codes_asked))
+    ]
+    shares, named = _counted(held_by, rows["subject_words"], total)
+    return Words(ids[order], strengths(rows, now)[order], shares[order], named[order])
 
 
-def _counted(rows: Numbers, words: Numbers, asked: Numbers, total: int) -> tuple[Numbers, Numbers]:
-    """What share of the query each row holds, and how much of its subject the query names.
+def _codes(*packed: bytes | None) -> Numbers:
+    return np.frombuffer(b"".join(part or b"" for part in packed), dtype=">i8").astype(np.int64)
+
+
+def _counted(held_by: Sequence[tuple[Numbers, Numbers]], subject_words: Numbers, total: int) -> tuple[Numbers, Numbers]:
+    """What share of the query each row holds, and how much of its subject the query names, from the rows that hold each
+    of its words, once each, and which of them hold it in their subject.
 
     Each word is weighed by its inverse document frequency within the scope: what every row says counts for nothing. A
     row is named by the share of its subject's words that the query holds, times the square of how rare the rarest of
     them is: a speaker of half the rows is no subject among them.
     """
-    shares, rarest, told = np.zeros((3, len(rows)))
-    ends, bare = np.cumsum(rows["words"]), words & -2
-    places = [np.flatnonzero(bare == code) for code in asked]
-    held = np.array([len(at) for at in places])
+    shares, rarest, told = np.zeros((3, len(subject_words)))
+    held = np.array([len(rows) for rows, _ in held_by])
     weights = np.log1p((total - held + 0.5) / (held + 0.5))
     rarity = weights / np.log1p((max(total, 1) - 0.5) / 1.5)
-    for at, weight, rare in zip(places, weights / (weights.sum() or 1), rarity, strict=True):
-        row, in_subject = np.searchsorted(ends, at, side="right"), words[at] & 1 == 1
-        shares[row] += weight  # a row has each word once
-        named = row[in_subject]
+    for (rows, in_subject), weight, rare in zip(held_by, weights / (weights.sum() or 1), rarity, strict=True):
+        shares[rows] += weight
+        named = rows[in_subject]
         rarest[named] = np.maximum(rarest[named], rare)
         told[named] += 1
-    return shares, rarest**2 * told / np.maximum(rows["subject_words"], 1)
+    return shares, rarest**2 * told / np.maximum(subject_words, 1)

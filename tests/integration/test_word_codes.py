@@ -93,11 +93,11 @@ def test_a_text_of_thousands_of_words_is_found_by_each_of_them(query: str) -> No
     assert (named[plain.pk] > 0) == ("Ana" in query)
 
 
-def codes(row: Observation) -> tuple[bytes, int]:
+def codes(row: Observation) -> tuple[bytes, bytes]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT words, subject_words FROM observations_observation WHERE id = %s", [row.pk])
-        [(words, subject_words)] = cursor.fetchall()
-        return bytes(words), subject_words
+        cursor.execute("SELECT words, words_head FROM observations_observation WHERE id = %s", [row.pk])
+        [(words, head)] = cursor.fetchall()
+        return bytes(words), bytes(head)
 
 
 COPIED = (
@@ -111,14 +111,16 @@ def test_whatever_a_writer_says_its_words_are_those_of_its_text() -> None:
     row = observe("the relay hums", within=here, key=("Ana Berg", "", ""))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO observations_observation (external_id, words, subject_words, {COPIED})"
-            f" SELECT 'forged', '\\x00'::bytea, 9, {COPIED} FROM observations_observation WHERE id = %s",
+            f"INSERT INTO observations_observation (external_id, words, words_head, {COPIED})"
+            f" SELECT 'forged', '\\x00'::bytea, '\\x01'::bytea, {COPIED} FROM observations_observation WHERE id = %s",
             [row.pk],
         )
     forged = Observation.objects.get(external_id="forged")
-    assert codes(forged) == codes(row)
-    assert codes(row)[1] == 2
-    assert len(codes(row)[0]) == 8 * len({"relay", "hum", "ana", "berg"})
+    (words, head), (own, own_head) = codes(forged), codes(row)
+    assert (words, head[8:]) == (own, own_head[8:])
+    assert int.from_bytes(head[:8], "big") == forged.pk
+    assert int.from_bytes(head[-2:], "big") == 2
+    assert len(words) == 8 * int.from_bytes(head[-6:-2], "big") == 8 * len({"relay", "hum", "ana", "berg"})
 
 
 def test_an_erased_row_keeps_no_trace_of_its_words() -> None:
@@ -129,12 +131,13 @@ def test_an_erased_row_keeps_no_trace_of_its_words() -> None:
         store.lock_scope(scope_id=here.pk, cause="test")
         store.move(scope_id=here.pk, ids=[row.pk], to=Status.ARCHIVED)
         store.erase(scope_id=here.pk, ids=[row.pk], by="ana", reason="asked", request="forget:1")
-    assert codes(row) == (b"", 0)
+    assert codes(row) == (b"", b"")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_owner_changes_the_words_of_a_row() -> None:
+@pytest.mark.parametrize("column", ["words", "words_head"])
+def test_no_owner_changes_the_words_of_a_row(column: str) -> None:
     """I11: they are its text, for whoever searches."""
     row = observe("the relay hums", within=scope())
     with superuser() as admin, pytest.raises(psycopg.DatabaseError, match=r"text and key of obs_\d+ are immutable"):
-        admin.execute("UPDATE observations_observation SET words = '\\x00' WHERE id = %s", [row.pk])
+        admin.execute(f"UPDATE observations_observation SET {column} = '\\x00' WHERE id = %s", [row.pk])
