@@ -63,15 +63,35 @@ class Found:
     pool: int  # so many of the nearest rows are said to have come by meaning
     profile: Profile | None = None  # the query's; None: it could not be embedded
 
-    def ranked(self, count: int) -> list[Place]:
-        """The best `count`, best first: by the cosine, plus what words and names count, which changes no order where
-        they are equal. Nothing of what shares no word and has no vector.
+    def ranked(self, count: int) -> list[int]:
+        """The ids of the best `count`, best first: by the cosine, plus what words and names count, which changes no
+        order where they are equal. Nothing of what shares no word and has no vector.
 
         A row without a vector counts as near as its words say, so that it is found at once.
         """
-        there = np.flatnonzero(~np.isnan(self._cosines) | (self._shares > 0))
-        best = there[self._first(self._final[there], there, count)]
-        return [self._place(at) for at in best.tolist()]
+        there = np.flatnonzero(self._embedded | (self._shares > 0))
+        best: list[int] = self._ids[there[self._first(self._final[there], there, count)]].tolist()
+        return best
+
+    def place(self, pk: int) -> Place:
+        """Where a row that was found stands."""
+        at = int(np.searchsorted(self._ids, pk))
+        cosine, share, named = (float(column[at]) for column in (self._cosines, self._shares, self._named))
+        near = np.flatnonzero(self._near == at)
+        why = Why.WORDS if share else Why.NEITHER
+        if len(near):
+            why = Why.BOTH if share else Why.MEANING
+        return Place(
+            id=pk,
+            score=float(self._final[at]),
+            cosine=cosine if self._embedded[at] else None,
+            share=share,
+            named=named,
+            why=why,
+            relevant=self._relevant(at),
+            by_words=self._place_by_words(at) if share else None,
+            by_meaning=int(near[0]) + 1 if len(near) else None,
+        )
 
     @cached_property
     def _ids(self) -> Numbers:
@@ -82,36 +102,48 @@ class Found:
         """Rows in the order in which overlay.BY_AGE has them: as they were written, what would be new last."""
         return np.where(self._ids < 0, np.iinfo(np.int64).max // 2 - self._ids, self._ids)
 
-    def _laid(self, ids: Numbers, values: Numbers, otherwise: float) -> Numbers:
+    @cached_property
+    def _of_words(self) -> Numbers:
+        return np.searchsorted(self._ids, self.words.ids)
+
+    @cached_property
+    def _of_meaning(self) -> Numbers:
+        return np.searchsorted(self._ids, self.meaning.ids)
+
+    def _laid(self, at: Numbers, values: Numbers, otherwise: float) -> Numbers:
         """A number for each of the rows."""
         laid = np.full(len(self._ids), otherwise)
-        laid[np.searchsorted(self._ids, ids)] = values
+        laid[at] = values
         return laid
 
     @cached_property
     def _shares(self) -> Numbers:
-        return self._laid(self.words.ids, self.words.shares, 0.0)
+        return self._laid(self._of_words, self.words.shares, 0.0)
 
     @cached_property
     def _named(self) -> Numbers:
-        return self._laid(self.words.ids, self.words.named, 0.0)
+        return self._laid(self._of_words, self.words.named, 0.0)
 
     @cached_property
     def _cosines(self) -> Numbers:
-        return self._laid(self.meaning.ids, self.meaning.cosines, np.nan)
+        return self._laid(self._of_meaning, self.meaning.cosines, np.nan)
+
+    @cached_property
+    def _embedded(self) -> Numbers:
+        return ~np.isnan(self._cosines)
 
     @cached_property
     def _strengths(self) -> Numbers:
-        laid = self._laid(self.words.ids, self.words.strengths, 1.0)
+        laid = self._laid(self._of_words, self.words.strengths, 1.0)
         if self.meaning.strengths is not None:
-            laid[np.searchsorted(self._ids, self.meaning.ids)] = self.meaning.strengths
+            laid[self._of_meaning] = self.meaning.strengths
         return laid
 
     @cached_property
     def _scores(self) -> Numbers:
         """What each row scores before it fades."""
         best = self.meaning.cosines.max() if len(self.meaning.cosines) else 1.0
-        near = np.where(np.isnan(self._cosines), best * self._shares, self._cosines)
+        near = np.where(self._embedded, self._cosines, best * self._shares)
         return near + self.weights.words * self._shares + self.weights.subject * self._named
 
     @cached_property
@@ -134,27 +166,9 @@ class Found:
     @cached_property
     def _near(self) -> Numbers:
         """The rows that came by meaning: the nearest once what has faded is put back, and the nearest first."""
-        there = np.flatnonzero(~np.isnan(self._cosines))
+        there = np.flatnonzero(self._embedded)
         pool = there[self._first(self._faded(self._cosines)[there], there, self.pool)]
         return pool[np.lexsort((self._age[pool], -self._cosines[pool]))]
-
-    def _place(self, at: int) -> Place:
-        cosine, share, named = (float(column[at]) for column in (self._cosines, self._shares, self._named))
-        near = np.flatnonzero(self._near == at)
-        why = Why.WORDS if share else Why.NEITHER
-        if len(near):
-            why = Why.BOTH if share else Why.MEANING
-        return Place(
-            id=int(self._ids[at]),
-            score=float(self._final[at]),
-            cosine=None if np.isnan(cosine) else cosine,
-            share=share,
-            named=named,
-            why=why,
-            relevant=self._relevant(at),
-            by_words=self._place_by_words(at) if share else None,
-            by_meaning=int(near[0]) + 1 if len(near) else None,
-        )
 
     def _place_by_words(self, at: int) -> int:
         share = self._shares[at]
@@ -163,6 +177,6 @@ class Found:
 
     def _relevant(self, at: int) -> bool:
         share = self._shares[at]
-        if self.profile is None or np.isnan(self._cosines[at]):
+        if self.profile is None or not self._embedded[at]:
             return bool(max(share, self._named[at]) >= RELEVANT_BY_WORDS)
         return bool(share >= self.profile.relevant_words or self._scores[at] >= self.profile.t_relevant)

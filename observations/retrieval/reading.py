@@ -52,9 +52,9 @@ Row = tuple[int, str, str, str | None, str]  # as _FIELDS
 def _hits(scope: Scope, found: Found, k: int, narrowed: Narrowed, overlay: Overlay) -> tuple[Hit, ...]:
     ranked = found.ranked(k + SPARE)
     current = narrowed.rows(scope=scope)
-    rows: Iterable[Row] = current.filter(pk__in=[place.id for place in ranked if place.id > 0]).values_list(*_FIELDS)
+    rows: Iterable[Row] = current.filter(pk__in=[pk for pk in ranked if pk > 0]).values_list(*_FIELDS)
     known = {row[0]: row for row in [*rows, *map(_standing, overlay.plus)]}
-    hits = [_hit(known[place.id], place) for place in ranked if place.id in known][:k]
+    hits = [_hit(known[pk], found.place(pk)) for pk in [pk for pk in ranked if pk in known][:k]]
     if len(hits) < k and found.profile is not None:
         left = current.exclude(pk__in={*overlay.without, *(hit.id for hit in hits)}).order_by("-pk")
         others: Iterable[Row] = left.values_list(*_FIELDS)[: k - len(hits)]

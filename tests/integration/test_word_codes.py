@@ -102,7 +102,7 @@ def codes(row: Observation) -> tuple[bytes, bytes]:
 
 COPIED = (
     "scope_id, text, content_hash, cleaned, subject, predicate, object, text_key, subject_key, sp_key, spo_key, "
-    "confidence, kind, stated_by, written_by, created_at, chain, uses_inherited, status, version"
+    "confidence, kind, half_life_days, stated_by, written_by, created_at, chain, uses_inherited, status, version"
 )
 
 
