@@ -35,6 +35,8 @@ WIDE: Final = """() => {
   const told = found.map((e) => `${over} px: ${e.tagName.toLowerCase()}.${e.className}`);
   return told.length ? told : [`${over} px: words that run out of their box`];
 }"""
+# What the page's own script does when a box changes its size, it does with the next frame.
+DRAWN: Final = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 RUN: Final = """async (only) => {
   const found = await axe.run(document, { runOnly: only, resultTypes: ['violations'], preload: false });
   const why = (n) => [...n.any, ...n.all, ...n.none].slice(0, 1).map((a) => a.message).join();
@@ -62,6 +64,7 @@ def at_hand(page: Page) -> Iterator[str]:
     for name, size in (("zoomed", ZOOMED), ("phone", PHONE)):
         page.set_viewport_size({"width": size[0], "height": size[1]})
         yield from (f"{name}, too wide by {one}" for one in page.evaluate(WIDE))
+    page.evaluate(DRAWN)
     yield from _asked(page, "dark phone", EVERY_RULE)
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     yield from _asked(page, "light phone", OF_COLOUR)

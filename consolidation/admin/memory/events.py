@@ -66,7 +66,7 @@ def _row(row: Event) -> Row:
     page, key = _address(row)
     return Row(
         event=happened(row),
-        subject=visible(row.subject),
+        subject="the scope" if row.subject == str(row.scope_id) else visible(row.subject),
         page=page,
         key=key,
         scope=visible(row.scope.name) if row.scope else "" if row.subject.startswith("token:") else "everything",
