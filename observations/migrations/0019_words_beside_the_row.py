@@ -60,6 +60,14 @@ ALTER TABLE observations_observation
     id, created_at, half_life_days, palimpsest_word_codes(text, subject, predicate, object), subject) END) STORED;
 ALTER TABLE observations_observation ALTER COLUMN words DROP EXPRESSION, ALTER COLUMN words_head DROP EXPRESSION
 """
+# A search reads the first index and no table; a row of more words than an entry of an index takes is in the second.
+INDEXES = """
+CREATE INDEX observation_words_short ON observations_observation (scope_id) INCLUDE (words_head, words)
+  WHERE status = 'active' AND octet_length(words) <= 1600;
+CREATE INDEX observation_words_long ON observations_observation (scope_id)
+  WHERE status = 'active' AND octet_length(words) > 1600
+"""
+DROP_INDEXES = "DROP INDEX observation_words_short; DROP INDEX observation_words_long"
 DROP_COLUMNS = "ALTER TABLE observations_observation DROP COLUMN words, DROP COLUMN words_head"
 
 _BORN = _GUARDS.GUARD_OBSERVATION.partition("CREATE FUNCTION palimpsest_observation_update()")[0].strip()
@@ -148,6 +156,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(WORDS, DROP_WORDS),
         migrations.RunSQL(COLUMNS, DROP_COLUMNS),
+        migrations.RunSQL(INDEXES, DROP_INDEXES),
         migrations.RunSQL(INSERT, INSERT_BEFORE),
         migrations.RunSQL(UPDATE, _UPDATE.UPDATE),
     ]

@@ -40,8 +40,9 @@ NOTHING: Final = Words(np.empty(0, np.int64), _NONE, _NONE, _NONE, whole=False)
 
 # The codes of a row's words (migration 0019) are read whole, of all rows in one statement, and compared by numpy: one
 # lookup per word in an index comes to the same rows again for each word, which takes PostgreSQL longer than to read
-# them once. A row of more than _LONG words brings those that are asked for alone.
-_LONG: Final = 512
+# them once. They stand in an index by scope, which a search reads instead of the table; a row of more words than an
+# entry of an index takes brings those that are asked for alone.
+_LONG: Final = 200  # as the indexes of migration 0019 have it
 _MOST: Final = 32  # words of a query that are looked up
 _LONGEST: Final = 2_000  # bytes of a word
 _LEXEMES: Final = sql.SQL(
@@ -49,53 +50,51 @@ _LEXEMES: Final = sql.SQL(
   WHERE octet_length(lexeme) <= {} LIMIT {}"""
 ).format(sql.Literal(_LONGEST), sql.Literal(_MOST))
 _SCAN: Final = """
-WITH asked AS MATERIALIZED (SELECT coalesce(array_agg(code), '{{}}') AS codes FROM ({lexemes}) lexemes)
-SELECT {now}, (SELECT string_agg(int8send(code), '') FROM asked, unnest(codes) code), {total},
-  string_agg(words_head, ''), string_agg(words, '') FILTER (WHERE held IS NULL),
-  string_agg(substring(words_head FOR 8) || int4send(octet_length(held) / 8), '') FILTER (WHERE held IS NOT NULL),
-  string_agg(held, '')
+WITH asked AS MATERIALIZED (SELECT coalesce(array_agg(code), '{{}}') AS codes FROM ({lexemes}) lexemes) {rows}
+SELECT {now}, (SELECT string_agg(int8send(code), '') FROM asked, unnest(codes) code), {total}, short.*, long.*
 FROM (
-  SELECT words_head, words, CASE WHEN octet_length(words) > {long}
-    THEN palimpsest_word_codes_held(words, (SELECT codes FROM asked)) END AS held
-  FROM {rows} OFFSET 0
-) read
+  SELECT string_agg(words_head, ''), string_agg(words, '') FROM (
+    SELECT words_head, words FROM {source} octet_length(words) <= {long} {limit}) rows
+) short, (
+  SELECT string_agg(words_head, ''), string_agg(int4send(octet_length(held) / 8), ''), string_agg(held, '') FROM (
+    SELECT words_head, palimpsest_word_codes_held(words, (SELECT codes FROM asked)) AS held
+    FROM {source} octet_length(words) > {long} {limit} OFFSET 0) rows
+) long
 """
 # As palimpsest_words_head packs it: when a row was first said, in microseconds, and its half-life in days, 0 for none.
 _HEAD: Final = np.dtype([("id", ">i8"), *AGED_TYPE, ("words", ">i4"), ("subject_words", ">i2")])
-_LONG_ROW: Final = np.dtype([("id", ">i8"), ("words", ">i4")])
 MOST_READ = 60_000  # rows of a scope that are read whole: more would be a burden on whoever asks
-_STORED: Final = sql.SQL(
-    "(SELECT words_head, words FROM observations_observation WHERE scope_id = %(scope)s AND {} {}) stored"
-)
-_PLUS: Final = sql.SQL(
-    """(SELECT words_head, words FROM {}
+_STORED: Final = sql.SQL("observations_observation WHERE scope_id = %(scope)s AND {} AND")
+_LAID: Final = sql.SQL(", laid AS MATERIALIZED ({})")
+_OVERLAID: Final = sql.SQL(
+    """SELECT words_head, words FROM {} true
     UNION ALL SELECT palimpsest_words_head(id, created_at, half_life_days, codes, subject), codes
-      FROM {}, LATERAL palimpsest_word_codes(text, subject, predicate, object) codes) laid"""
+      FROM {}, LATERAL palimpsest_word_codes(text, subject, predicate, object) codes"""
 )
 # In a large scope, rows that hold a word of the query, by the index of migration 0014, whose entries carry the scope: a
 # condition on scope_id would tempt the planner to read the scope row by row instead.
 _BY_INDEX: Final = sql.SQL(
-    """observations_observation
+    """SELECT words_head, words FROM observations_observation
   WHERE palimpsest_words(scope_id, text, subject, predicate, object) @@ %(query)s::tsquery AND status = 'active'"""
 )
-_ALL: Final = sql.SQL("count(*)")
-_LIMIT: Final = sql.SQL("LIMIT %(most)s + 1")
 _COUNT: Final = sql.SQL(
     "(SELECT count(*) FROM observations_observation WHERE scope_id = %(scope)s AND status = 'active')"
 )
+_NOTHING: Final = sql.SQL("")
 
 
-def _scan(rows: sql.Composable, total: sql.Composable) -> sql.Composed:
-    return sql.SQL(_SCAN).format(lexemes=_LEXEMES, now=NOW, long=sql.Literal(_LONG * 8), rows=rows, total=total)
+def _scan(source: sql.Composable, *, rows: sql.Composable = _NOTHING, limit: sql.Composable = _NOTHING) -> str:
+    parts = {"lexemes": _LEXEMES, "now": NOW, "long": sql.Literal(_LONG * 8)}
+    total = _COUNT if rows is _BY_INDEX else sql.SQL("NULL")
+    laid = _LAID.format(rows) if rows is not _NOTHING else rows
+    return text_of(sql.SQL(_SCAN).format(source=source, rows=laid, limit=limit, total=total, **parts))
 
 
-_ACTIVE, _AMONG, _STAYING = (
-    _STORED.format(rows, limit) for (rows, _), limit in zip(ROWS, (_LIMIT, sql.SQL(""), sql.SQL("")), strict=True)
-)
-_READ: Final = text_of(_scan(_ACTIVE, _ALL))
-_READ_AMONG: Final = text_of(_scan(_AMONG, _ALL))
-_READ_OVERLAID: Final = text_of(_scan(_PLUS.format(_STAYING, PLUS), _ALL))
-_READ_BY_INDEX: Final = text_of(_scan(_BY_INDEX, _COUNT))
+_ACTIVE, _AMONG, _STAYING = (_STORED.format(rows) for rows, _ in ROWS)
+_READ: Final = _scan(_ACTIVE, limit=sql.SQL("LIMIT %(most)s + 1"))
+_READ_AMONG: Final = _scan(_AMONG)
+_READ_OVERLAID: Final = _scan(sql.SQL("laid WHERE"), rows=_OVERLAID.format(_STAYING, PLUS))
+_READ_BY_INDEX: Final = _scan(sql.SQL("laid WHERE"), rows=_BY_INDEX)
 
 
 def by_words(scope: Scope, text: str, *, among: Among | None = None, overlay: Overlay | None = None) -> Words:
@@ -127,21 +126,20 @@ def _quoted(word: str) -> str:
 
 
 def _read(statement: str, values: Mapping[str, Value]) -> Words:
-    now, asked, total, heads, words, long_rows, held = one_row(statement, values)
-    rows, longer = np.frombuffer(heads or b"", dtype=_HEAD), np.frombuffer(long_rows or b"", dtype=_LONG_ROW)
-    ids = rows["id"].astype(np.int64)
-    order = np.argsort(ids)
-    # which row each code belongs to: those of the rows as they come, then those that were asked for of the long ones
-    own = np.where(rows["words"] > _LONG, 0, rows["words"])
-    ends = np.cumsum(np.concatenate([own, longer["words"]]))
-    owners = np.concatenate([np.arange(len(ids)), order[np.searchsorted(ids, longer["id"], sorter=order)]])
-    codes, codes_asked = _codes(words, held), _codes(asked)
+    now, asked, total, heads, words, long_heads, long_held, held = one_row(statement, values)
+    rows = np.frombuffer((heads or b"") + (long_heads or b""), dtype=_HEAD)
+    ids, count = rows["id"].astype(np.int64), rows["words"].astype(np.int64)
+    if long_held:  # of the last rows, which are long, only what was asked for is here
+        held_of_long = np.frombuffer(long_held, dtype=">i4")
+        count[-len(held_of_long) :] = held_of_long
+    ends, codes = np.cumsum(count), _codes(words, held)
     bare = codes & -2
-    held_by = [
-        (owners[np.searchsorted(ends, at, side="right")], codes[at] & 1 == 1)
-        for at in map(np.flatnonzero, (bare == code for code in codes_asked))
-    ]
-    shares, named = _counted(held_by, rows["subject_words"], total)
+    held_by = []
+    for code in _codes(asked):
+        at = np.flatnonzero(bare == code)
+        held_by.append((np.searchsorted(ends, at, side="right"), codes[at] & 1 == 1))
+    shares, named = _counted(held_by, rows["subject_words"], len(ids) if total is None else total)
+    order = np.argsort(ids)
     return Words(ids[order], strengths(rows, now)[order], shares[order], named[order])
 
 

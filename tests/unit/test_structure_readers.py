@@ -21,9 +21,7 @@ ACTIVE = re.compile(r"\bstatus = 'active'")
 
 EXCEPTIONS = {
     "retrieval/narrowing.py rows": "the place that decides: it calls one of the three on the next line",
-    "retrieval/words.py _FOUND_PAST": "ids that Narrowed.rows has decided on",
-    "retrieval/words.py _STORED": "subjects of rows that the same read has found",
-    "retrieval/meaning.py _STORED": "ages of rows that the same read has found",
+    "retrieval/words.py _STORED": "values.ROWS says which: active ones, or ids that Narrowed.rows has decided on",
     "prompting/recalling.py _WORDS": "ids that Store.summaries has decided on",
     "calls/reading.py _chain": "a history shows what left the reads; what was erased is excluded",
     "calls/reading.py _CHAIN": "ids only: _chain reads their rows",
