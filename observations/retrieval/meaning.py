@@ -64,7 +64,8 @@ WITH near AS MATERIALIZED ({candidates})
 SELECT {now}, (SELECT count(*) FROM near), string_agg(int8send(o.id) || {cosine} || {aged}, '')
 FROM observations_embedding e JOIN observations_observation o ON o.id = e.observation_id
 WHERE e.scope_id = %(scope)s AND profile = %(profile)s AND dimensions = %(dimensions)s AND active
-  AND o.status = 'active' AND vector IS NOT NULL AND e.observation_id = ANY (ARRAY(SELECT observation_id FROM near) || %(also)s::bigint[])
+  AND o.status = 'active' AND vector IS NOT NULL
+  AND e.observation_id = ANY (ARRAY(SELECT observation_id FROM near) || %(also)s::bigint[])
 """
 _NEAREST_TYPE: Final = np.dtype([("id", ">i8"), ("cosine", ">f8"), *AGED_TYPE])
 
