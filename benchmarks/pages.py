@@ -59,14 +59,18 @@ def _plan() -> Any:
     from tests.building import embed, propose
 
     within = Scope.objects.get(name="bench/s00")
-    rows = list(Observation.objects.filter(scope=within).order_by("pk")[: 2 * OPERATIONS + 2])
+    rows = list(Observation.objects.filter(scope=within).order_by("pk")[: 2 * OPERATIONS])
+    rows += Observation.objects.filter(scope=within, subject_key=rows[0].subject_key).order_by("-pk")[
+        :2
+    ]  # of one subject
     plan = Plan.objects.create(scope=within, pattern=within.name, requested_by="bench", trigger="command")
     for number in range(OPERATIONS):
         pair = rows[2 * number : 2 * number + 2]
         propose(Kind.MERGE, pair, approval=Approval.NEEDS_HUMAN, plan=plan)
     embed([row.pk for row in rows[-2:]], within=within)
     done = propose(Kind.MERGE, rows[-2:], plan=plan)
-    runner.apply(operation=done, by="bench")
+    result = runner.apply(operation=done, by="bench")
+    assert result.outcome == "applied", result
     return plan, Operation.objects.get(pk=done.pk)
 
 
