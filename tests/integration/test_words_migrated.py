@@ -48,7 +48,7 @@ def every_sort(here: Scope) -> None:
 
 
 def told(admin: psycopg.Connection, columns: str) -> list[tuple[object, ...]]:
-    return admin.execute(f"SELECT id, status, {columns} FROM observations_observation ORDER BY id").fetchall()  # type: ignore[call-overload]
+    return admin.execute(f"SELECT id, status, {columns} FROM observations_observation ORDER BY id").fetchall()
 
 
 def test_the_words_of_rows_that_were_there_are_those_that_a_writer_gets() -> None:
