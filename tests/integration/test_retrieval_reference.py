@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -188,4 +189,29 @@ def test_a_search_answers_as_a_plain_one_that_scores_every_row_by_itself(
             answer = looked(within, query, vector, k, narrowed)
             assert answer.complete
             agrees(answer.hits, scored(among, query, vector, FLOOR), among, k)
+        transaction.set_rollback(True)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(ROW, max_size=12),
+    query=TEXT,
+    vector=VECTOR,
+    most=st.sampled_from((1, 3, 5)),
+    indexed=st.booleans(),
+    k=K,
+)
+def test_so_does_one_of_a_scope_too_large_to_be_read_whole(
+    rows: list[Row], query: str, vector: tuple[float, float], most: int, indexed: bool, k: int
+) -> None:
+    """C14: also of words that more rows hold than are read, where every row has its vector."""
+    rows = [replace(row, vector=row.vector or (0.5, 0.25), status=Status.ACTIVE) for row in rows]
+    with transaction.atomic():
+        here = scope()
+        stored = written(here, rows, database_now())
+        here.index_profile = "some" if indexed else ""
+        with patch("observations.retrieval.words.MOST_READ", most):
+            answer = looked(here, query, vector, k, Narrowed())
+        assert answer.complete
+        agrees(answer.hits, scored(stored, query, vector, FLOOR), stored, k)
         transaction.set_rollback(True)
