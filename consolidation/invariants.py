@@ -275,7 +275,13 @@ LEFT JOIN LATERAL (
 WHERE (p.status IN ('applied', 'undone') OR e.action IS NOT NULL) AND p.status IS DISTINCT FROM e.action
 """
 
+# The words beside a row are its text for whoever searches: a row whose words are others is found by nobody.
 _TEXT = """
+SELECT 'obs_' || id FROM observations_observation
+WHERE (words, words_head) IS DISTINCT FROM CASE WHEN text IS NULL THEN ROW(''::bytea, ''::bytea)
+  ELSE ROW(palimpsest_word_codes(text, subject, predicate, object),
+    palimpsest_words_head(id, created_at, half_life_days, words, subject)) END
+UNION
 SELECT 'obs_' || id FROM observations_observation
 WHERE (text IS NOT NULL AND NOT (text = '' AND content_hash = '')
        AND content_hash <> encode(sha256(convert_to(text, 'UTF8')), 'hex'))
@@ -371,7 +377,7 @@ INVARIANTS: Final = (
         "I6", "chains of successors and of names end, and only replaced or archived rows have a successor", _CHAINS
     ),
     Invariant("I7", "replaying the journal gives the rows as they stand, and applied and undone take turns", _JOURNAL),
-    Invariant("I11", "no text was changed, and none is gone without a tombstone", _TEXT),
+    Invariant("I11", "no text was changed, nor the words it is found by, and none is gone without a tombstone", _TEXT),
     Invariant(
         "I12", "no user's word was erased unasked, and nothing derived is trusted above its sources", _USERS_WORD
     ),

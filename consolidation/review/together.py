@@ -79,20 +79,19 @@ def _policies(scopes: Sequence[str]) -> dict[str, Rules | None]:
 
 def _beside(bulk: BulkDecision, scopes: Sequence[int]) -> dict[int, int]:
     """Records of what else this person alone approved in these scopes and may be applied; and of what they confirmed in
-    another decision that is still being carried out. Two queries.
+    another decision that is still being carried out. One query: an item that a worker approves meanwhile is in one of
+    both, and between two statements it would be missed by both.
     """
-    others = Operation.objects.filter(scope__in=scopes).exclude(bulk_items__bulk=bulk).order_by()
+    names = names_of(bulk.by)
     stands = Q(status=State.APPROVED, approval_expires_at__gt=database_now())
-    alone = others.filter(stands, decided_by__in=names_of(bulk.by), needs_second=False)
     waiting = BulkItem.objects.filter(
-        scope__in=scopes, outcome=BulkItem.Outcome.WAITING, bulk__verb=_APPROVE, bulk__by=bulk.by
+        scope__in=scopes, outcome=BulkItem.Outcome.WAITING, bulk__verb=_APPROVE, bulk__by__in=names
     )
     confirmed = waiting.filter(bulk__wide__isnull=False).values("operation_id")
-    found: dict[int, int] = {}
-    for rows in (alone, others.exclude(stands).filter(pk__in=confirmed)):
-        for scope_id, records in rows.values_list("scope_id").annotate(records=Sum("n_sources")):
-            found[scope_id] = found.get(scope_id, 0) + records
-    return found
+    alone = stands & Q(decided_by__in=names, needs_second=False)
+    others = Operation.objects.filter(alone | (~stands & Q(pk__in=confirmed)), scope__in=scopes)
+    apart = others.exclude(bulk_items__bulk=bulk).order_by()
+    return dict(apart.values_list("scope_id").annotate(records=Sum("n_sources")))
 
 
 def scopes_over(*, bulk: BulkDecision) -> list[int]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 from django.conf import settings
 
-from observations.embedding import Embedder, Profile, embedder
+from observations.embedding import Embedder, EmbeddingError, Profile, embedder
 
 
 @lru_cache(maxsize=1)
@@ -31,6 +32,10 @@ class Asked:
 
 
 def asked_of(text: str, embedder: Embedder) -> Asked:
-    """A query's vector. Raises what the embedder does."""
+    """A query's vector. Raises what the embedder does, and EmbeddingError for what PostgreSQL would refuse to compare,
+    so that the embedder failed and not the store: the words of the query still find what they find.
+    """
     [vector] = embedder.embed([text])
+    if vector.shape != (embedder.profile.dimensions,) or not np.isfinite(vector).all():
+        raise EmbeddingError(f"The embedder of {embedder.profile.name} answered with what is no vector of its profile.")
     return Asked(str(vector.tolist()), embedder.profile)

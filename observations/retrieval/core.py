@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Final, TypeVar
 
 import numpy as np
+from django.db import connection, transaction
 
 from observations import answers, failures
 from observations.embedding import Embedder, Profile
@@ -79,7 +81,11 @@ def look(
     if not text or k < 1:
         return Answer(uuid.uuid4(), (), complete=True)
     asked = _attempt("the embedder", lambda: asked_of(text, embedder or current_embedder()))
-    hits = _attempt("the store", lambda: read(scope, text, asked, k, sites.fades(call_site), narrowed, overlay))
+
+    def reading() -> tuple[Hit, ...]:
+        return read(scope, text, asked, k, sites.fades(call_site), narrowed, overlay)
+
+    hits = _attempt("the store", lambda: _unspoilt(reading))
     return Answer(uuid.uuid4(), hits or (), complete=None not in (asked, hits))
 
 
@@ -127,6 +133,12 @@ def _attempt(part: str, read: Callable[[], Read]) -> Read | None:
         failures.count(f"search: {part}")
         log.warning("search: %s failed (%s); the answer is incomplete", part, type(error).__name__)
         return None
+
+
+def _unspoilt(read: Callable[[], Read]) -> Read:
+    """A part of a read, within somebody's transaction in a savepoint: where it fails, that goes on as it was."""
+    with transaction.atomic() if connection.in_atomic_block else nullcontext():
+        return read()
 
 
 def _note_uses(scope: Scope, answer: Answer, call_site: str, ids: Sequence[int]) -> None:

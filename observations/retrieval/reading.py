@@ -33,7 +33,7 @@ def read(
     hold a word of the query and the nearest.
 
     Raises django.db.Error. Three queries, one more where the read is narrowed, one where less than k was found, and
-    up to five more in a large scope.
+    up to eight more in a large scope.
     """
     pool = max(_POOL * k, 50)
     among = None if narrowed == EVERYTHING else among_of(scope, narrowed)
@@ -42,6 +42,7 @@ def read(
         near = meaning.by_meaning(scope, asked, among=among, overlay=overlay)
     elif asked:
         near = meaning.nearest(scope, asked, wanted=pool, also=held.best(_WORDY))
+        held = words.beside(held, scope=scope, text=text, ids=near.ids)
     found = Found(held, near, fades, Weights.of_settings(), pool, asked.profile if asked else None)
     return _hits(scope, found, k, narrowed, overlay or Overlay())
 

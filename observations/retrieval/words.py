@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,8 @@ from observations.retrieval.values import AGED_TYPE, NOW, ROWS, Numbers, Value, 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
     """Rows of a scope, ascending by id, and what each has of the query: all that a read is among, those without any of
-    its words too; where it is not `whole`, only those that hold one.
+    its words too; where it is not `whole`, only those that hold one, and where `held` says how many rows hold each of
+    its words, not even all of these.
     """
 
     ids: Numbers
@@ -27,6 +28,8 @@ class Words:
     shares: Numbers  # of the query's words, 0 to 1
     named: Numbers  # how much of its subject the query names, 0 to 1, the less the more rows bear the name
     whole: bool = True
+    held: Mapping[int, int] = field(default_factory=dict)  # by the code of a word
+    total: int = 0  # rows of the scope; with `held`
 
     def best(self, count: int, *, fades: float = 0.0) -> Numbers:
         """The ids of the `count` that have most of the query, best first; none without any of it."""
@@ -73,10 +76,14 @@ _OVERLAID: Final = sql.SQL(
 )
 # In a large scope, rows that hold a word of the query, by the index of migration 0014, whose entries carry the scope: a
 # condition on scope_id would tempt the planner to read the scope row by row instead.
-_BY_INDEX: Final = sql.SQL(
-    """SELECT words_head, words FROM observations_observation
-  WHERE palimpsest_words(scope_id, text, subject, predicate, object) @@ %(query)s::tsquery AND status = 'active'"""
+_HOLDING: Final = """observations_observation
+  WHERE palimpsest_words(scope_id, text, subject, predicate, object) @@ {}::tsquery AND status = 'active'"""
+_BY_INDEX: Final = sql.SQL("SELECT words_head, words FROM {} LIMIT %(most)s + 1").format(
+    sql.SQL(_HOLDING.format("%(query)s"))
 )
+_HELD: Final = sql.SQL(
+    "SELECT (SELECT count(*) FROM {}) FROM unnest(%s::text[]) WITH ORDINALITY asked (query, place) ORDER BY place"
+).format(sql.SQL(_HOLDING.format("query")))
 _COUNT: Final = sql.SQL(
     "(SELECT count(*) FROM observations_observation WHERE scope_id = %(scope)s AND status = 'active')"
 )
@@ -100,63 +107,134 @@ _READ_BY_INDEX: Final = _scan(sql.SQL("laid WHERE"), rows=_BY_INDEX)
 def by_words(scope: Scope, text: str, *, among: Among | None = None, overlay: Overlay | None = None) -> Words:
     """What each row has of a query in its text or key; in a large scope that is read as a whole, by an index.
 
-    Raises django.db.Error. One query, three where the index is asked.
+    Raises django.db.Error. One query, three where the index is asked, five where more rows hold a word than are read.
     """
     alone = among is None and overlay is None
     if not (alone and scope.index_profile):
         statement = _READ_AMONG if among else _READ_OVERLAID if overlay else _READ
-        words = _read(statement, common(scope, among, overlay) | {"text": text, "most": MOST_READ})
-        if not alone or len(words.ids) <= MOST_READ:
-            return words
+        found = _fetched(statement, common(scope, among, overlay) | {"text": text, "most": MOST_READ})
+        if not alone or len(found.heads) <= MOST_READ:
+            return _scored(found)
     return _by_index(scope, text)
 
 
+def beside(words: Words, *, scope: Scope, text: str, ids: Numbers) -> Words:
+    """These, and what further rows have of the query, where not all that hold a word of it were read. Raises
+    django.db.Error. One query, or none.
+    """
+    if not words.held:
+        return words
+    further = Among(np.setdiff1d(ids, words.ids).tolist(), past=False, now=None)
+    found = _fetched(_READ_AMONG, common(scope, further) | {"text": text})
+    return _joined(words, _scored(found, held=words.held, total=words.total))
+
+
 def _by_index(scope: Scope, text: str) -> Words:
+    """Rows that hold a word of the query. Where those are more than are read whole, the ones of the rarest words, and
+    as many of the others.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("SELECT lexeme FROM ({}) lexemes").format(_LEXEMES), {"text": text})
-        words = " | ".join(_quoted(lexeme) for (lexeme,) in cursor.fetchall())
-    if not words:
+        cursor.execute(_LEXEMES, {"text": text})
+        codes = {_quoted(lexeme): code for lexeme, code in cursor.fetchall()}
+    if not codes:
         return NOTHING
-    query = f"{_quoted(f'@ {scope.pk}')} & ({words})"
-    return replace(_read(_READ_BY_INDEX, common(scope, None) | {"text": text, "query": query}), whole=False)
+    mine = _quoted(f"@ {scope.pk}")
+    values = common(scope, None) | {"text": text, "most": MOST_READ}
+
+    def holding(words: Sequence[str]) -> _Fetched:
+        return _fetched(_READ_BY_INDEX, values | {"query": f"{mine} & ({' | '.join(words)})"})
+
+    found = holding([*codes])
+    if len(found.heads) <= MOST_READ:
+        return replace(_scored(found), whole=False)
+    with connection.cursor() as cursor:
+        cursor.execute(_HELD, [[f"{mine} & {word}" for word in codes]])
+        held = {word: int(rows) for word, (rows,) in zip(codes, cursor.fetchall(), strict=True)}
+    counted = {codes[word]: min(rows, found.total) for word, rows in held.items()}  # some may be newer than the total
+    words = _scored(found, held=counted, total=found.total)
+    if rare := _rarest(held):
+        words = _joined(words, _scored(holding(rare), held=counted, total=found.total))
+    return replace(words, whole=False, held=counted, total=found.total)
+
+
+def _rarest(held: Mapping[str, int]) -> list[str]:
+    """The words that fewest rows hold: so many that no more rows than are read whole hold any of them."""
+    rare, rows = [], 0
+    for word in sorted(held, key=lambda each: held[each]):
+        rows += held[word]
+        if rows > MOST_READ:
+            break
+        rare.append(word)
+    return rare
+
+
+def _joined(words: Words, more: Words) -> Words:
+    """Both, each row once."""
+    ids, at = np.unique(np.concatenate((words.ids, more.ids)), return_index=True)
+    strengths, shares, named = (
+        np.concatenate(pair)[at]
+        for pair in ((words.strengths, more.strengths), (words.shares, more.shares), (words.named, more.named))
+    )
+    return replace(words, ids=ids, strengths=strengths, shares=shares, named=named)
 
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _read(statement: str, values: Mapping[str, Value]) -> Words:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fetched:
+    """What a statement of `_scan` says: rows, and the codes of their words one after another."""
+
+    now: bytes
+    asked: Numbers  # codes of the query's words
+    total: int  # rows of the scope, or those that the read is among
+    heads: Numbers  # as _HEAD
+    ends: Numbers  # of each row's codes
+    codes: Numbers
+
+
+def _fetched(statement: str, values: Mapping[str, Value]) -> _Fetched:
     now, asked, total, heads, words, long_heads, long_held, held = one_row(statement, values)
     rows = np.frombuffer((heads or b"") + (long_heads or b""), dtype=_HEAD)
-    ids, count = rows["id"].astype(np.int64), rows["words"].astype(np.int64)
+    count = rows["words"].astype(np.int64)
     if long_held:  # of the last rows, which are long, only what was asked for is here
         held_of_long = np.frombuffer(long_held, dtype=">i4")
         count[-len(held_of_long) :] = held_of_long
-    ends, codes = np.cumsum(count), _codes(words, held)
-    bare = codes & -2
-    held_by = []
-    for code in _codes(asked):
-        at = np.flatnonzero(bare == code)
-        held_by.append((np.searchsorted(ends, at, side="right"), codes[at] & 1 == 1))
-    shares, named = _counted(held_by, rows["subject_words"], len(ids) if total is None else total)
-    order = np.argsort(ids)
-    return Words(ids[order], strengths(rows, now)[order], shares[order], named[order])
+    total = len(rows) if total is None else total
+    return _Fetched(now, _codes(asked), total, rows, np.cumsum(count), _codes(words, held))
 
 
 def _codes(*packed: bytes | None) -> Numbers:
     return np.frombuffer(b"".join(part or b"" for part in packed), dtype=">i8").astype(np.int64)
 
 
-def _counted(held_by: Sequence[tuple[Numbers, Numbers]], subject_words: Numbers, total: int) -> tuple[Numbers, Numbers]:
+def _scored(found: _Fetched, *, held: Mapping[int, int] | None = None, total: int | None = None) -> Words:
+    """`held` and `total`: of the whole scope, where the rows that hold a word are not all here."""
+    bare = found.codes & -2
+    held_by = []
+    for code in found.asked:
+        at = np.flatnonzero(bare == code)
+        held_by.append((np.searchsorted(found.ends, at, side="right"), found.codes[at] & 1 == 1))
+    rows_of = np.array([held[int(code)] for code in found.asked] if held else [len(rows) for rows, _ in held_by])
+    total = found.total if total is None else total
+    shares, named = _counted(held_by, rows_of, found.heads["subject_words"], total)
+    ids = found.heads["id"].astype(np.int64)
+    order = np.argsort(ids)
+    return Words(ids[order], strengths(found.heads, found.now)[order], shares[order], named[order])
+
+
+def _counted(
+    held_by: Sequence[tuple[Numbers, Numbers]], held: Numbers, subject_words: Numbers, total: int
+) -> tuple[Numbers, Numbers]:
     """What share of the query each row holds, and how much of its subject the query names, from the rows that hold each
-    of its words, once each, and which of them hold it in their subject.
+    of its words, once each, and which of them hold it in their subject; and how many in all hold each.
 
     Each word is weighed by its inverse document frequency within the scope: what every row says counts for nothing. A
     row is named by the share of its subject's words that the query holds, times the square of how rare the rarest of
     them is: a speaker of half the rows is no subject among them.
     """
     shares, rarest, told = np.zeros((3, len(subject_words)))
-    held = np.array([len(rows) for rows, _ in held_by])
     weights = np.log1p((total - held + 0.5) / (held + 0.5))
     rarity = weights / np.log1p((max(total, 1) - 0.5) / 1.5)
     for (rows, in_subject), weight, rare in zip(held_by, weights / (weights.sum() or 1), rarity, strict=True):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -234,3 +236,44 @@ def test_without_the_lock_two_confirmed_at_once_miss_each_other(monkeypatch: pyt
 
     monkeypatch.setattr(bulks, "scopes_over", unlocked)
     assert 0 in raced()
+
+
+def reckoned_while_the_other_is_carried_out(within: Scope, statement: int) -> tuple[bool, bool]:
+    """Whether the earlier of two decisions was carried out right before one statement of the later one's reckoning, and
+    whether that one needs a second person.
+    """
+    first, second = listed(merges(within, 1)), listed(merges(within, 1))
+    bulks._confirm(first, "ana", "")
+    seen, busy = [0], [False]
+
+    def meanwhile(execute: Callable[..., object], *statement_and_more: Any) -> object:
+        if not busy[0]:
+            seen[0] += 1
+            if seen[0] == statement:
+                busy[0] = True
+                carry_out(bulk=first)
+                busy[0] = False
+        return execute(*statement_and_more)
+
+    with connection.execute_wrapper(meanwhile):
+        wide = bool(together.scopes_over(bulk=second))
+    return seen[0] >= statement, wide
+
+
+def test_what_is_being_carried_out_while_another_is_reckoned_counts_at_every_moment(here: Scope, ana: Client) -> None:
+    """E7: an item that goes from waiting to approved between two statements is missed by none of them."""
+    for statement in range(1, 20):
+        carried_out, wide = reckoned_while_the_other_is_carried_out(scope(f"team-a/at{statement}"), statement)
+        assert wide, f"missed when carried out right before statement {statement}"
+        if not carried_out:
+            break
+    assert statement > 5
+
+
+def test_what_the_same_person_confirmed_by_their_other_name_and_nobody_carried_out_counts(
+    here: Scope, ana: Client
+) -> None:
+    """E7: "cli:ana" and "ana" are one person, before an item's turn as after it."""
+    first = listed(merges(here, 1), by="cli:ana")
+    bulks._confirm(first, "cli:ana", "")
+    assert together_by(merges(here, 1)) == [WAITS]

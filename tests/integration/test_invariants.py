@@ -54,6 +54,10 @@ FORGERIES = [
     ("I11", f"UPDATE observations_observation SET text = text || '!' WHERE id = {MERGED}"),
     ("I11", "UPDATE observations_episode SET text = text || '!'"),
     ("I11", "DELETE FROM observations_tombstone"),
+    ("I11", f"UPDATE observations_observation SET words = substr(words, 9) WHERE id = {MERGED}"),
+    ("I11", f"UPDATE observations_observation SET words_head = overlay(words_head PLACING int8send(0) FROM 1)"
+     f" WHERE id = {MERGED}"),
+    ("I11", "UPDATE observations_observation SET words = int8send(7) WHERE status = 'erased'"),
     ("I12", f"UPDATE observations_observation SET stated_by = 'outside' WHERE id = {SOURCE}"),
     ("I12", "UPDATE observations_observation SET stated_by = 'user' WHERE status = 'erased';"
      "UPDATE observations_tombstone SET request = 'op_1#1'"),

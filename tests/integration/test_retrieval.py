@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -381,6 +382,43 @@ def test_a_dead_store_gives_an_empty_answer_and_says_that_it_is_incomplete(caplo
         answer = asked(here, "relay")
     assert (answer.hits, answer.complete) == ((), False)
     assert "the store failed (OperationalError)" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("within", [True, False])
+def test_a_read_that_fails_spoils_no_transaction_of_whoever_asks(within: bool) -> None:
+    """Promise 9: the one who asks goes on, and what they wrote before is kept."""
+    here = scope()
+
+    def refused(execute: Any, statement: Any, *rest: Any) -> Any:
+        if "observations_embedding" in str(statement):
+            statement = "SELECT 1 / 0"
+            rest = (None, *rest[1:])
+        return execute(statement, *rest)
+
+    with transaction.atomic() if within else nullcontext():
+        row = observe("the relay hums", within=here)
+        with connection.execute_wrapper(refused):
+            answer = asked(here, "relay")
+        assert (answer.hits, answer.complete) == ((), False)
+        assert Observation.objects.get().pk == row.pk
+    assert [hit.id for hit in asked(here, "relay").hits] == [row.pk]
+
+
+@pytest.mark.parametrize("vector", [(float("nan"),), (float("inf"), 1.0), (1.0,) * 3])
+def test_an_embedder_that_answers_with_no_vector_leaves_the_words(vector: tuple[float, ...]) -> None:
+    """Promise 9: what PostgreSQL would refuse to compare fails the embedder, not the whole search."""
+    here = scope()
+    row = observe("the relay hums", within=here)
+
+    class Broken(Scripted):
+        def embed(self, texts: Sequence[str]) -> Matrix:
+            found = super().embed(texts)
+            return found[:, :3] if len(vector) == 3 else found
+
+    answer = asked(here, "relay", embedder=Broken({"relay": vector}))
+    assert not answer.complete
+    assert [(hit.id, hit.why) for hit in answer.hits] == [(row.pk, Why.WORDS)]
 
 
 def test_an_unknown_call_site_is_a_mistake_of_the_caller() -> None:

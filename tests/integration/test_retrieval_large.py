@@ -163,6 +163,25 @@ def test_a_scope_too_large_to_be_read_whole_answers_as_if_it_were(
         assert ways[0] == ways[1]
 
 
+def test_of_words_that_most_rows_hold_no_more_rows_are_read_than_of_a_whole_scope(
+    stored: Scope, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody carries a million rows into a web process because all of them bear a name; every row of a rare word is
+    there, with the share that reading the whole scope gives it.
+    """
+    plain, query, most = exactly(stored), "what is entry 77?", 100
+    whole = by_words(plain, query)
+    shares = dict(zip(whole.ids.tolist(), whole.shares.tolist(), strict=True))
+    assert sum(share > 0 for share in shares.values()) == ROWS  # naive control: so many hold a word of it
+    monkeypatch.setattr("observations.retrieval.words.MOST_READ", most)
+    part = by_words(plain, query)
+    assert most < len(part.ids) <= 2 * most + 1
+    assert {*whole.best(1).tolist()} == {*part.best(1).tolist()}
+    assert dict(zip(part.ids.tolist(), part.shares.tolist(), strict=True)) == {
+        pk: pytest.approx(shares[pk]) for pk in part.ids.tolist()
+    }
+
+
 def test_the_statements_after_a_walk_of_the_index_may_sort(indexed: Scope) -> None:
     """What it is tuned by ends with it, in whatever transaction a reader stands."""
     found(indexed, drawn(1, 8)[0])
