@@ -8,7 +8,6 @@ import http.client
 import importlib.util
 import itertools
 import json
-import math
 import os
 import threading
 import time
@@ -413,9 +412,12 @@ class HttpEmbedder:
                     f"The embedding endpoint answers with {len(values)} dimensions where profile {self.profile.name} "
                     f"has {self.profile.dimensions}: correct the profile or the model."
                 )
-            if not all(math.isfinite(value) for value in values) or not any(values):
-                raise self._failed("answered with a vector that has no direction")
-        return _unit(np.array(vectors, dtype=np.float32))
+        wide = np.array(vectors)  # as doubles, in which the length of what a float may hold overflows nowhere
+        with np.errstate(all="ignore"):
+            found: Matrix = (wide / np.linalg.norm(wide, axis=1, keepdims=True)).astype(np.float32)
+        if not (np.isfinite(found).all() and found.any(axis=1).all()):
+            raise self._failed("answered with a vector that has no direction")
+        return found
 
     def _failed(self, what: str) -> EndpointFailed:
         return EndpointFailed(

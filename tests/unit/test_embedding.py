@@ -282,6 +282,7 @@ class TestHttp:
             {"data": [{"index": 0, "embedding": [None] * 8}]},
             {"data": [{"index": 0, "embedding": [0.0] * 8}]},
             {"data": [{"index": 0, "embedding": [float("nan")] * 8}]},
+            {"data": [{"index": 0, "embedding": [1e308] * 8}]},
         ],
     )
     def test_an_unusable_answer_is_one_clear_sentence(self, endpoint: Endpoint, answer: object) -> None:
@@ -350,3 +351,9 @@ class TestChoosing:
     def test_an_endpoint_needs_address_model_and_dimensions(self) -> None:
         with pytest.raises(UnknownEmbedder, match="set all three"):
             embedder("http", base_url="http://host", model="m")
+
+
+def test_a_vector_longer_than_a_float_holds_still_has_its_direction(endpoint: Endpoint) -> None:
+    """Its numbers are read as they were sent: as floats they would be infinite, and no number once divided."""
+    endpoint.script = [(200, {}, {"data": [{"index": 0, "embedding": [3e39, 4e39, *[0.0] * 6]}]})]
+    assert at(endpoint).embed(["text"])[0].tolist() == pytest.approx([0.6, 0.8, *[0.0] * 6])
