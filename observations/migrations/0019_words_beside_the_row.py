@@ -15,23 +15,49 @@ from django.db import migrations
 
 _GUARDS: Final = import_module("observations.migrations.0002_integrity")
 _UPDATE: Final = import_module("observations.migrations.0007_engine_integrity")
+_WORDS_BEFORE: Final = import_module("observations.migrations.0014_search")
+
+# One place takes a text apart. Accents are left out, and forms of one letter are one: whoever asks types few of them.
+LEXEMES = r"""
+CREATE FUNCTION palimpsest_lexemes(text text)
+RETURNS tsvector LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10000
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF octet_length(text) > length(text) THEN  -- a text of ASCII alone has nothing to fold
+    text := normalize(regexp_replace(normalize(text, NFKD), '[\u0300-\u036f]+', '', 'g'), NFC);
+  END IF;
+  RETURN to_tsvector('pg_catalog.english', text);
+END $$;
+CREATE OR REPLACE FUNCTION palimpsest_words(scope_id bigint, text text, subject varchar, predicate varchar, object varchar)
+RETURNS tsvector LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10000
+SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+  RETURN palimpsest_lexemes(text || ' ' || subject || ' ' || predicate || ' ' || object)
+    || array_to_tsvector(ARRAY['@ ' || scope_id::text]);
+END $$
+"""
+# The table's rewriting makes the index of words anew on the way here; on the way back nothing else does.
+DROP_LEXEMES = (
+    _WORDS_BEFORE.FUNCTION.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    + ";\nREINDEX INDEX observation_words_and_key_in_scope;\nDROP FUNCTION palimpsest_lexemes(text)"
+)
 
 WORDS = """
 CREATE FUNCTION palimpsest_word_codes(text text, subject varchar, predicate varchar, object varchar)
 RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10000
-SET search_path = pg_catalog, pg_temp AS $$
-DECLARE named text[] := tsvector_to_array(to_tsvector('pg_catalog.english', subject));
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE named text[] := tsvector_to_array(palimpsest_lexemes(subject));
 BEGIN
   RETURN (SELECT coalesce(string_agg(int8send((hashtextextended(word, 0) & -2) | (word = ANY (named))::int), ''), '')
-          FROM unnest(tsvector_to_array(to_tsvector('pg_catalog.english',
+          FROM unnest(tsvector_to_array(palimpsest_lexemes(
             text || ' ' || subject || ' ' || predicate || ' ' || object))) word);
 END $$;
 CREATE FUNCTION palimpsest_words_head(id bigint, created_at timestamptz, half_life_days integer, words bytea, subject varchar)
 RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
   RETURN int8send(id) || timestamptz_send(created_at) || int4send(coalesce(half_life_days, 0))
-    || int4send(octet_length(words) / 8) || int2send(coalesce(length(to_tsvector('pg_catalog.english', subject)), 0)::int2);
+    || int4send(octet_length(words) / 8) || int2send(coalesce(length(palimpsest_lexemes(subject)), 0)::int2);
 END $$;
 -- Of a long row's words those that a query asks for: nobody carries thousands of them out of the database. Unsafe, so
 -- that no search of some thousand rows waits for another process to be started.
@@ -156,6 +182,7 @@ class Migration(migrations.Migration):
     dependencies = [("observations", "0018_roles_by_scope")]
 
     operations = [
+        migrations.RunSQL(LEXEMES, DROP_LEXEMES),
         migrations.RunSQL(WORDS, DROP_WORDS),
         migrations.RunSQL(COLUMNS, DROP_COLUMNS),
         migrations.RunSQL(INDEXES, DROP_INDEXES),

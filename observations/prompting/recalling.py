@@ -129,16 +129,16 @@ def _near(store: Store, text: str, embedder: Embedder | None) -> tuple[dict[int,
 # Of each text that is asked for, the share of its words that a row holds, each weighed by how rare it is there.
 _WORDS: Final = """
 WITH docs AS MATERIALIZED (
-  SELECT -id AS id, to_tsvector('english', speaker || ' ' || text) AS words FROM observations_episode
+  SELECT -id AS id, palimpsest_lexemes(speaker || ' ' || text) AS words FROM observations_episode
   WHERE scope_id = %(scope)s AND id = ANY (%(turns)s)
   UNION ALL
-  SELECT id, to_tsvector('english', text) FROM observations_observation
+  SELECT id, palimpsest_lexemes(text) FROM observations_observation
   WHERE scope_id = %(scope)s AND id = ANY (%(summaries)s)
 ), asked AS MATERIALIZED (
   SELECT place, lexeme,
     ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery AS query
   FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS each (text, place),
-    LATERAL (SELECT lexeme FROM unnest(to_tsvector('english', each.text)) LIMIT 32) one
+    LATERAL (SELECT lexeme FROM unnest(palimpsest_lexemes(each.text)) LIMIT 32) one
 ), found AS MATERIALIZED (
   SELECT place, lexeme, id FROM asked JOIN docs ON docs.words @@ asked.query
 ), weights AS MATERIALIZED (

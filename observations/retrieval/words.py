@@ -49,7 +49,7 @@ _LONG: Final = 200  # as the indexes of migration 0019 have it
 _MOST: Final = 32  # words of a query that are looked up
 _LONGEST: Final = 2_000  # bytes of a word
 _LEXEMES: Final = sql.SQL(
-    """SELECT lexeme, hashtextextended(lexeme, 0) & -2 AS code FROM unnest(to_tsvector('english', %(text)s))
+    """SELECT lexeme, hashtextextended(lexeme, 0) & -2 AS code FROM unnest(palimpsest_lexemes(%(text)s))
   WHERE octet_length(lexeme) <= {} LIMIT {}"""
 ).format(sql.Literal(_LONGEST), sql.Literal(_MOST))
 _SCAN: Final = """

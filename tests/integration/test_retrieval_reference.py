@@ -20,6 +20,7 @@ from observations.models import Scope, database_now
 from observations.records import Claim, MemoryKind, Status, WrittenBy
 from observations.retrieval import Answer, Hit, Narrowed, Weights
 from observations.retrieval.sites import FLOOR, fades
+from tests.accents import without_accents
 from tests.building import scope
 
 pytestmark = pytest.mark.django_db
@@ -106,7 +107,7 @@ def written(within: Scope, rows: list[Row], now: datetime) -> dict[int, Row]:
 
 def lexemes(text: str) -> set[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT tsvector_to_array(to_tsvector('english', %s))", [text])
+        cursor.execute("SELECT tsvector_to_array(to_tsvector('english', %s))", [without_accents(text)])
         [(found,)] = cursor.fetchall()
         return set(found)
 
