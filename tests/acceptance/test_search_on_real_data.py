@@ -102,7 +102,7 @@ def loaded(told: Sequence[Sequence[dict[str, Any]]]) -> tuple[Scope, dict[int, s
 @pytest.mark.slow
 def test_the_current_value_of_a_dated_fact_is_the_one_that_is_returned() -> None:
     """R12, R13: in the answer, before any other row of its key, and no outdated value beside it. By the question of the
-    data, which names the subject of 256 of 261 keys, and by the key's own words; of every fourth within the subject,
+    data, which names the subject of 257 of 261 keys, and by the key's own words; of every fourth within the subject,
     and as of the middle of a period.
     """
     told = chains()
