@@ -28,7 +28,7 @@ from observations.roles import Role
 
 PEOPLE = (
     ("ana", "Reviewer", "reviews in every scope", ("*",)),
-    ("bela", "Reviewer", "reviews in team/relay-platform and support/harbor-desk", ("team/*", "support/*")),
+    ("bela", "Reviewer", "reviews in team/* and support/*", ("team/*", "support/*")),
     ("rena", "Reviewer", "reviews everywhere but in people/maya-okafor, which she reads", ("*", "people/*")),
     ("olga", "Operator", "also plans, applies, undoes and pauses, in every scope", ("*",)),
     ("omar", "Operator", "the same; what touches much takes two of them", ("*",)),
