@@ -17,7 +17,7 @@ from consolidation.policy import Policy as Rules
 from consolidation.runner import naming
 from consolidation.runner.effects import EFFECTS, ERASE_PRUNED
 from consolidation.runner.work import Effect, Outcome, Result, Work, lock, record, result, stamp
-from observations import store
+from observations import ingest, store
 from observations.models import Episode, Observation, Outbox, Transition, Use, database_now
 from observations.records import Status
 
@@ -32,6 +32,15 @@ class UndoPreview:
     retracts: int | None  # the derived row that leaves the reads
     blockers: tuple[str, ...]  # a sentence each; not empty: the undo is refused
     of_episodes: bool = False  # what it restores are episodes
+    instead: tuple[int, ...] = ()  # observations that took the place of its rows since, and block it
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocker:
+    """One thing that stands in the way of an undo."""
+
+    sentence: str
+    instead: int | None = None  # the observation that took the place of one of its rows
 
 
 # --- apply ----------------------------------------------------------------------------------------------------------
@@ -250,7 +259,7 @@ def _undo_under_lock(operation: Operation, by: str, along_with: str) -> Result:
     if done := _refusal_to_undo(work):
         return done
     if blockers := _blockers(work):
-        return result(work.operation, Outcome.REFUSED, " ".join(blockers))
+        return result(work.operation, Outcome.REFUSED, " ".join(found.sentence for found in blockers))
     _restore(work)
     _release(work)
     return _undone(work, by, along_with)
@@ -267,10 +276,16 @@ def undo_preview(*, operation: Operation) -> UndoPreview:
     now = database_now()
     work = Work(operation, sources, rows, Rules(), now, held(scope=operation.scope, now=now), turns)
     refused = _refusal_to_undo(work)
-    blockers = (refused.sentence,) if refused else tuple(_blockers(work))
+    found = [_Blocker(refused.sentence)] if refused else _blockers(work)
     moved = [source for source in sources if source.applied_version not in (None, source.planned_version)]
     restores = tuple(source.row_id for source in moved)
-    return UndoPreview(restores=restores, retracts=operation.derived_id, blockers=blockers, of_episodes=of_episodes)
+    return UndoPreview(
+        restores=restores,
+        retracts=operation.derived_id,
+        blockers=tuple(each.sentence for each in found),
+        of_episodes=of_episodes,
+        instead=tuple(dict.fromkeys(each.instead for each in found if each.instead)),
+    )
 
 
 def _refusal_to_undo(work: Work) -> Result | None:
@@ -285,7 +300,7 @@ def _refusal_to_undo(work: Work) -> Result | None:
     return None
 
 
-def _blockers(work: Work) -> list[str]:
+def _blockers(work: Work) -> list[_Blocker]:
     """A sentence for everything that moved since: what was built on the result, erased, or changed by hand (C13)."""
     watched = (
         {}
@@ -295,36 +310,55 @@ def _blockers(work: Work) -> list[str]:
     derived = work.operation.derived_id
     rows = ([] if work.of_episodes else list(watched)) + ([derived] if derived else [])
     turns = list(watched) if work.of_episodes else []
-    found = [f"{op_id} was built on it: undo {op_id} first." for op_id in _later_operations(work, rows, turns)]
-    if found:
-        return found
-    found += _hanging_on(work)
+    if later := _later_operations(work, rows, turns):
+        return [_Blocker(f"{op_id} was built on it: undo {op_id} first.") for op_id in later]
     standing = work.standing()
     moved = [(standing[pk], version) for pk, version in watched.items()] + (
         [(work.rows[derived], 1)] if derived else []
     )
-    for row, version in moved:
-        if row.status == Status.ERASED:
-            found.append(f"{row} is erased and cannot come back.")
-        elif row.version != version and not _taken_back(work, row, since=version or 0):
-            found.append(f"{row} {review.MOVED.get(Status(row.status), 'changed')} since.")
-    return found
+    found = [_moved(work, row, since=version) for row, version in moved]
+    return _hanging_on(work) + [blocker for blocker in found if blocker]
 
 
-def _hanging_on(work: Work) -> list[str]:
+def _hanging_on(work: Work) -> list[_Blocker]:
     """Rows that a writer has replaced by the result since: without it they would lead nowhere (I2). One query."""
     if work.operation.derived_id is None:
         return []
     rows = Observation.objects.filter(scope_id=work.operation.scope_id, superseded_by_id=work.operation.derived_id)
     later = rows.exclude(pk__in=work.ids).order_by("pk").values_list("pk", flat=True)
-    return [f"{obs(pk)} was replaced by its result since." for pk in later]
+    return [_Blocker(f"{obs(pk)} was replaced by its result since.") for pk in later]
 
 
-def _taken_back(work: Work, row: Observation | Episode, *, since: int) -> bool:
-    """True when all that moved a row since was undone, so that it stands as it was left."""
-    moves = Transition.objects.filter(scope_id=work.operation.scope_id, version__gt=since)
+def _moved(work: Work, row: Observation | Episode, *, since: int | None) -> _Blocker | None:
+    """What a row's moves since a version put in the way; None when all of them were undone or taken back. Two queries,
+    for a row that moved.
+    """
+    if row.status == Status.ERASED:
+        return _Blocker(f"{row} is erased and cannot come back.")
+    if row.version == since:
+        return None
+    moves = Transition.objects.filter(scope_id=work.operation.scope_id, version__gt=since or 0)
     moves = moves.filter(observation=row) if isinstance(row, Observation) else moves.filter(episode=row)
-    stamps = {cause.partition(" ")[2] for cause in moves.values_list("cause", flat=True)}
+    causes = ingest.standing_moves(causes=moves.order_by("version").values_list("cause", flat=True))
+    if _all_undone(work, causes):
+        return None
+    if not isinstance(row, Observation) or row.superseded_by_id is None:
+        return _Blocker(f"{row} {review.MOVED.get(Status(row.status), 'changed')} since.")
+    return _replaced(row, by=row.superseded_by_id, cause=causes[-1] if causes else "")
+
+
+def _replaced(row: Observation, *, by: int, cause: str) -> _Blocker:
+    """Names the row that took the place; only the background's are taken back, so nothing else is asked for."""
+    sentence = f"{row} was superseded by {obs(by)} since"
+    if ingest.put_by_background(cause=cause):
+        return _Blocker(f"{sentence}: take that back first, on its page.", instead=by)
+    stays = f", and not in the background, so this stays applied: correct or retire {obs(by)} instead."
+    return _Blocker(sentence + stays, instead=by)
+
+
+def _all_undone(work: Work, causes: Sequence[str]) -> bool:
+    """True when operations that were undone made all of these moves, so that the row stands as it was left."""
+    stamps = {cause.partition(" ")[2] for cause in causes}
     undone = Operation.objects.filter(scope_id=work.operation.scope_id, status=State.UNDONE)
     names = {cause.partition("#")[0] for cause in stamps}
     return stamps <= {stamp(row) for row in undone.filter(op_id__in=names)}

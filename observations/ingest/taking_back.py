@@ -132,6 +132,24 @@ def can_be_taken_back(*, row: Observation) -> bool:
     return items.exclude(target=None).exists()
 
 
+def put_by_background(*, cause: str) -> bool:
+    """Whether the move that the journal gives this cause was the background's, which can be taken back."""
+    return cause == CAUSE
+
+
+def standing_moves(*, causes: Iterable[str]) -> list[str]:
+    """The journal's causes of one row's moves, oldest first, without those that were taken back: such a pair leaves the
+    row as it stood. No query.
+    """
+    left: list[str] = []
+    for cause in causes:
+        if cause.startswith(TAKEN_BACK) and left and left[-1] == CAUSE:
+            left.pop()
+        else:
+            left.append(cause)
+    return left
+
+
 # --- which rows ------------------------------------------------------------------------------------------------------
 
 

@@ -286,8 +286,8 @@ def test_undoing_what_others_were_built_on_is_refused_by_name_and_works_in_the_r
 def test_undo_is_refused_when_the_result_was_corrected_since() -> None:
     operation = propose(Kind.MERGE, three(scope()))
     apply(operation)
-    correct(derived_of(operation))
-    assert "was superseded since" in undo(operation).sentence
+    new = correct(derived_of(operation))
+    assert f"was superseded by obs_{new} since" in undo(operation).sentence
 
 
 def test_the_preview_says_what_undo_would_restore_and_retract() -> None:

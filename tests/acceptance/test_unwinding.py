@@ -86,11 +86,11 @@ def test_what_was_built_since_it_was_shown_is_not_undone_unseen() -> None:
 def test_it_stops_at_the_first_refusal_and_says_which() -> None:
     """A row that somebody corrected stands in the way: what comes after it stays applied, and nothing is half done."""
     _, (first, second, third, _) = tower()
-    correct(derived_of(third))
+    new = correct(derived_of(third))
     found = runner.unwinding(operation=first)
     results = runner.unwind(operation=first, by="olga", shown=found.shown)
     assert [result.outcome for result in results] == [Outcome.REFUSED]
-    assert "was superseded since" in results[0].sentence
+    assert f"was superseded by obs_{new} since" in results[0].sentence
     assert {fresh(each).status for each in (first, second, third)} == {State.APPLIED}
 
 

@@ -90,6 +90,7 @@ class UndoPages(OfOperation):
             "restores": _texts(operation, preview.restores, of_episodes=preview.of_episodes),
             "retracts": _texts(operation, [preview.retracts] if preview.retracts else []),
             "reopens": REOPENS.get(Kind(operation.kind), ""),
+            "instead": _texts(operation, preview.instead),
             "refusal": refusal,
             "steps": steps,
             "cut": later.cut if later else False,
