@@ -128,7 +128,7 @@ def test_the_address_holds_the_filters_and_the_counts_lead_to_them(here: Scope, 
     assert len(overdue.context["rows"]) == 2
     assert "kind=prune" in overdue.context["view"]
     assert "overdue" in overdue.content.decode()
-    assert len(listed(ana, "?kind=nonsense&age=x&risk=y&scope=0&rule=%00")) == 10
+    assert listed(ana, "?kind=nonsense&age=x&risk=y&scope=0&rule=%00") == []  # a selection there is not of everything
 
 
 def test_the_queue_runs_a_fixed_number_of_queries(here: Scope) -> None:

@@ -151,9 +151,13 @@ def test_the_page_offers_only_what_may_be_done_in_its_scope(here: World, there: 
 
 
 def test_a_selection_decides_nothing_where_the_role_is_lower(here: World, there: World) -> None:
-    """E7: of one selection, the items of one's own scope are decided and the others refused, each named."""
-    mia = split("Reviewer")
+    """E7: of a selection on a page from before the role was lowered, the items of one's own scope are decided and the
+    others refused, each named.
+    """
+    user = person("mia", "Reviewer", "team-a/*")
+    mia = client_of(user)
     page = mia.get(reverse("admin:consolidation_operation_changelist"))
+    ScopeAccess.objects.create(user=user, pattern=THERE, role="Viewer")
     data = {"shown": page.context["token"], "all": "1", "verb": "reject", "reason": "no"}
     answer = mia.post(reverse("admin:consolidation_operation_decide"), data)
     assert answer.context["done"]
@@ -237,3 +241,53 @@ def test_a_promotion_of_the_role_needs_no_new_sign_in(here: World) -> None:
     access_row.save(update_fields=["role"])
     assert decide(client, here.merge, "reject", reason="no")[0] == 200
     assert Scope.objects.count() == 1
+
+
+# --- the queue of somebody who reviews in some scopes and reads in others --------------------------------------------
+
+
+def queue(client: Client, **asked: str) -> tuple[dict[str, int], set[str], set[str]]:
+    """What each tab of the queue counts; the scopes of the rows that a page shows; and of those that may be picked."""
+    answer = client.get(reverse("admin:consolidation_operation_changelist"), asked)
+    assert answer.status_code == 200
+    context = answer.context
+    counts = {one.tab.label: int(one.count) for one in context["tabs"]}
+    return counts, {row.scope for row in context["rows"]}, {row.scope for row in context["rows"] if row.decidable}
+
+
+def test_what_waits_for_me_is_what_i_may_decide_and_the_rest_stands_by_itself(here: World, there: World) -> None:
+    """E.1, E.7: no box and no button stands at an item of a scope that one only reads."""
+    client = split("Reviewer")
+    counts, shown, pickable = queue(client)
+    assert shown == pickable == {HERE}
+    assert counts["Waits for others"] > 0
+    others, shown, pickable = queue(client, show="others")
+    assert others == counts
+    assert (shown, pickable) == ({THERE}, set())
+    _, shown, pickable = queue(client, state="needs_human")
+    assert (shown, pickable) == ({HERE, THERE}, {HERE})
+    assert (
+        b'name="verb"'
+        not in client.get(reverse("admin:consolidation_operation_changelist"), {"show": "others"}).content
+    )
+    everywhere = client_of(person("olaf", "Reviewer", "team-a/*"))
+    counts, shown, pickable = queue(everywhere)
+    assert "Waits for others" not in counts
+    assert shown == pickable == {HERE, THERE}
+
+
+def test_nothing_waits_for_somebody_who_decides_nothing(here: World) -> None:
+    counts, shown, pickable = queue(client_of(person("dora", "Viewer", "team-a/*")))
+    assert "Waiting for me" not in counts
+    assert counts["Waiting for a reviewer"] > 0
+    assert (shown, pickable) == ({HERE}, set())
+
+
+@pytest.mark.parametrize("asked", [{"scope": HERE}, {"kind": "banana"}, {"risk": "xx"}, {"age": "old"}, {"state": "x"}])
+def test_a_filter_that_there_is_none_of_shows_nothing_and_says_so(here: World, asked: dict[str, str]) -> None:
+    """D2: a selection there would be of everything."""
+    client = client_of(person("mia", "Reviewer", "team-a/*"))
+    _, shown, _ = queue(client, **asked)
+    assert shown == set()
+    page = client.get(reverse("admin:consolidation_operation_changelist"), asked).content.decode()
+    assert f"There is no such {next(iter(asked))}: choose another filter, or show everything." in page

@@ -25,7 +25,7 @@ from observations.admin.base import Reach
 
 REVIEW: Final = "consolidation.review_operation"
 APPLY: Final = "consolidation.apply_operation"
-NOT_THERE: Final = "is not among the operations you may see"
+NOT_THERE: Final = "is not among the operations that you may decide"
 
 
 class Verb(StrEnum):

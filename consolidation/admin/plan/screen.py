@@ -34,7 +34,7 @@ from consolidation.admin.plan.reading import (
     visible_plans,
     whole_plan,
 )
-from consolidation.admin.queue.selecting import Selections, deciding_bar
+from consolidation.admin.queue.selecting import Selections, deciding_bar, where_decided
 from consolidation.admin.reading import ShownExpired, rows_of, shown_token
 from consolidation.admin.rules.policy_questions import open_questions
 from consolidation.models import Operation, Plan, Projection
@@ -101,7 +101,8 @@ class PlanScreen(Selections, PlanNow):
         show = show if show in SHOWS else OPEN_SHOWN
         page = listing(items(plan, reach=reach, show=show, kind=kind.value), data=request.GET)
         opened = frozenset(item.operation_id for item in page.rows if item.opened_at)
-        rows = rows_of([item.operation for item in page.rows], opened=opened)
+        operations = [item.operation for item in page.rows]
+        rows = where_decided(rows_of(operations, opened=opened), operations, reach=reach)
         [summary] = summaries([plan], reach=reach)
         context: dict[str, Any] = {
             "title": summary.name,
@@ -116,12 +117,12 @@ class PlanScreen(Selections, PlanNow):
             "printed": print_plan(
                 plan,
                 reach=reach,
-                operations=[item.operation for item in page.rows],
+                operations=operations,
                 explain=show == "skipped",
                 skipped=summary.skipped,
             ),
-            "changed": changes([item.operation for item in page.rows]),
-            "blocked": blocked([item.operation for item in page.rows]),
+            "changed": changes(operations),
+            "blocked": blocked(operations),
             "left_out": left_out(plan, reach=reach),
             "held_back": held_back(plan, reach=reach),
             "untouchable": untouchable(plan, reach=reach),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +16,10 @@ from consolidation.admin.queue.reading import (
     DEFERRED,
     RISKS,
     SECOND,
-    TABS,
     WAITING,
     Census,
     Given,
+    Parts,
     address,
     census,
     facets,
@@ -27,7 +28,7 @@ from consolidation.admin.queue.reading import (
     part,
     tabs,
 )
-from consolidation.admin.queue.selecting import PUT_OFF, deciding_bar, to_agree
+from consolidation.admin.queue.selecting import PUT_OFF, deciding_bar, to_agree, where_decided
 from consolidation.admin.reading import rows_of, shown_token
 from consolidation.models import Operation
 from consolidation.operations import Kind, State
@@ -71,20 +72,24 @@ class QueueScreen(BulkPages):
         filters, by = self._filters(request, reach), user.get_username()
         given = replace(Given.of(request.GET), scope=filters[0].value)
         patience = Patience.read()
-        within = Operation.objects.filter(scope__in=reach.scopes)
-        show = "" if given.state else self._tab(request)
+        parts = Parts.of(Operation.objects.filter(scope__in=reach.scopes), reach=reach, permission=REVIEW)
+        show = "" if given.state else self._tab(request, parts)
+        within = parts.operations(show)
         found = within.filter(status=given.state) if given.state else part(show, within, by=by, now=now)
+        unknown = given.unknown(request.GET)
+        found = found.none() if unknown else found  # a selection would be of everything
         counted = census(ordered(found, show=show), patience=patience, now=now)
         listed = given.narrow_age(given.narrow(found), patience=patience, now=now)
         page = listing(ordered(listed.select_related("scope"), show=show), data=request.GET)
         rows = noted(rows_of(page.rows), page.rows, waits=show in (WAITING, DEFERRED), now=now)
         rows = to_agree(rows, page.rows, by=by, now=now) if show == SECOND else rows
+        rows = where_decided(rows, page.rows, reach=reach)
         context: dict[str, Any] = {
             "title": "Review queue",
-            "tabs": tabs(given.narrow(within), given=given, show=show, by=by, now=now),
+            "tabs": tabs(parts, given=given, show=show, by=by, now=now),
             "show": show,
             "sizes": SIZES,
-            "empty": next((tab.empty for tab in TABS if tab.name == show), "Nothing matches."),
+            "empty": _empty(parts, show, unknown),
             "filters": filters,
             "carried": [(name, getattr(given, name)) for name in ("rule", "band") if getattr(given, name)],
             "facets": facets(counted, given, show=show),
@@ -134,9 +139,9 @@ class QueueScreen(BulkPages):
             declared(request=request, name="age", label="Age", values=map(str, Age)),
         )
 
-    def _tab(self, request: HttpRequest) -> str:
+    def _tab(self, request: HttpRequest, parts: Parts) -> str:
         asked = request.GET.get("show", "")
-        return asked if asked in {tab.name for tab in TABS} else TABS[0].name
+        return asked if asked in {tab.name for tab in parts.tabs} else parts.tabs[0].name
 
     def decide_view(self, request: HttpRequest) -> HttpResponse:
         """One decision for a selection."""
@@ -145,3 +150,10 @@ class QueueScreen(BulkPages):
         listed = reverse(f"admin:{self.url_name('changelist')}")
         back = f"{listed}{address(Given(), SECOND)}" if request.POST.get("verb") == Verb.SECOND else listed
         return self.decide_shown(request, back=back)
+
+
+def _empty(parts: Parts, show: str, unknown: Sequence[str]) -> str:
+    """What an empty list means."""
+    if unknown:
+        return f"There is no such {' and no such '.join(unknown)}: choose another filter, or show everything."
+    return next((tab.empty for tab in parts.tabs if tab.name == show), "Nothing matches.")

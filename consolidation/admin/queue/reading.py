@@ -20,11 +20,12 @@ from consolidation.models import Operation, OperationQuerySet
 from consolidation.operations import Approval, Kind, Risk, State, visible
 from consolidation.review.ageing import Age, Patience, aged, of_age
 from consolidation.review.reopening import left_to, put_off
+from observations.admin.base import Reach
 
 TAB_COUNTED: Final = 1_000
 COUNTED: Final = 10_000  # items whose kind, scope, risk and age are counted
 LISTED: Final = 8  # scopes and rules beside the list; further ones are in the filters
-WAITING, DEFERRED, SECOND = "waiting", "deferred", "second"
+WAITING, DEFERRED, SECOND, OTHERS = "waiting", "deferred", "second", "others"
 RISKS: Final = {risk.name.lower(): risk for risk in sorted(Risk, reverse=True)}
 _WORDS: Final = 40  # characters of a rule's or band's name
 
@@ -48,6 +49,8 @@ TABS: Final = (
     Tab("skipped", "Skipped", "No rule refused anything."),
     Tab("decided", "Decided", "Nothing has been decided yet."),
 )
+OF_OTHERS: Final = Tab(OTHERS, "Waits for others", "Nothing waits in the scopes that you only read.")
+FOR_REVIEWERS: Final = Tab(WAITING, "Waiting for a reviewer", "Nothing waits for a reviewer here.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ def part(name: str, operations: OperationQuerySet, *, by: str = "", now: datetim
             return operations.filter(status=State.PLANNED)
         case "trouble":
             return operations.filter(status__in=[State.STALE, State.FAILED])
+        case "others":
+            return operations.awaiting_review()
         case "skipped":
             return operations.filter(status=State.SKIPPED, approval=Approval.NEVER)
         case "decided":
@@ -128,6 +133,10 @@ class Given:
             "state": lambda word: word in set(State),
         }
         return cls(**{name: word for name, means in checks.items() if (word := data.get(name, "")) and means(word)})
+
+    def unknown(self, data: QueryDict) -> list[str]:
+        """The filters for which an address asks something that there is none of."""
+        return [item.name for item in fields(self) if data.get(item.name) and not getattr(self, item.name)]
 
     def query(self, **changes: str) -> str:
         """As an address carries them, with some of them changed; empty ones are left out."""
@@ -303,12 +312,36 @@ def _count(number: int, capped: bool) -> str:
     return f"{number:,}+" if capped else f"{number:,}"
 
 
-def tabs(mine: OperationQuerySet, *, given: Given, show: str, by: str, now: datetime) -> list[TabCount]:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The operations that one person sees, by what they may do there: each tab shows its own part of them."""
+
+    seen: OperationQuerySet
+    mine: OperationQuerySet  # where they may review; all that they see, when they may nowhere
+    theirs: OperationQuerySet  # the rest
+    tabs: tuple[Tab, ...]
+
+    @classmethod
+    def of(cls, seen: OperationQuerySet, *, reach: Reach, permission: str) -> Parts:
+        """As a reach has it. No query."""
+        if not reach.may(permission):
+            return cls(seen, seen, seen.none(), (FOR_REVIEWERS, *TABS[2:]))
+        deciding = reach.where(permission)
+        mine, theirs = seen.filter(scope__in=deciding.scopes), seen.exclude(scope__in=deciding.scopes)
+        return cls(seen, mine, theirs, (*TABS[:2], OF_OTHERS, *TABS[2:]) if deciding.excepted else TABS)
+
+    def operations(self, tab: str) -> OperationQuerySet:
+        """Among which a tab looks."""
+        return {WAITING: self.mine, DEFERRED: self.mine, OTHERS: self.theirs}.get(tab, self.seen)
+
+
+def tabs(parts: Parts, *, given: Given, show: str, by: str, now: datetime) -> list[TabCount]:
     """Each tab with its count, which stops at TAB_COUNTED. A query per tab."""
     counted = []
     kept = replace(given, age="", state="")
-    for tab in TABS:
-        count = part(tab.name, mine, by=by, now=now).order_by()[: TAB_COUNTED + 1].count()
+    for tab in parts.tabs:
+        among = given.narrow(parts.operations(tab.name))
+        count = part(tab.name, among, by=by, now=now).order_by()[: TAB_COUNTED + 1].count()
         shown = f"{TAB_COUNTED:,}+" if count > TAB_COUNTED else f"{count:,}"
         counted.append(TabCount(tab=tab, count=shown, chosen=tab.name == show, query=address(kept, tab.name)))
     return counted

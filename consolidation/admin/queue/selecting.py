@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from consolidation import review
-from consolidation.admin.item.deciding import Answer, Verb, decide_many
+from consolidation.admin.item.deciding import REVIEW, Answer, Verb, decide_many
 from consolidation.admin.queue.bulk_reading import too_long
 from consolidation.admin.reading import Row, ShownExpired, shown_digests
 from consolidation.models import BulkDecision, Operation, OperationQuerySet
@@ -162,6 +162,16 @@ def _agreeable(operation: Operation, by: str, now: datetime) -> bool:
     waits = operation.status == State.APPROVED and operation.needs_second and not operation.seconded_by
     own = any(review.same_person(by, who) for who in (operation.decided_by, operation.requested_by))
     return waits and not own and operation.kind in bulk.APPROVED_TOGETHER and not review.expired(operation, now=now)
+
+
+def where_decided(rows: Sequence[Row], operations: Sequence[Operation], *, reach: Reach) -> list[Row]:
+    """The rows, decidable only where this person may review: whoever reads a scope is offered no decision in it. No
+    query.
+    """
+    names = {operation.scope.name for operation in operations}
+    mine = {name for name in names if reach.may(REVIEW, scope=name)}
+    pairs = zip(rows, operations, strict=True)
+    return [row if operation.scope.name in mine else replace(row, decidable=False) for row, operation in pairs]
 
 
 def deciding_bar(rows: Sequence[Row]) -> dict[str, object]:
