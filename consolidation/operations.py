@@ -252,6 +252,15 @@ def digest(
     return hashlib.sha256(canonical(shown)).hexdigest()
 
 
+# --- words for a reader ----------------------------------------------------------------------------------------------
+
+
+def counted(number: float, one: str) -> str:
+    """A number of things as a reader expects it: "1 record", "1,200 records". The word takes an s, nothing else."""
+    shown = f"{number:,.0f}"
+    return f"{shown} {one}" if shown == "1" else f"{shown} {one}s"
+
+
 # --- text that may be hostile ----------------------------------------------------------------------------------------
 
 # Printable to Python, invisible or blank to a reader: fillers, variation selectors, joiners, the braille blank.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from consolidation.operations import OF_EPISODES, Approval, Kind, Proposal, State, ep, obs, plan, visible
+from consolidation.operations import OF_EPISODES, Approval, Kind, Proposal, State, counted, ep, obs, plan, visible
 
 SMALL_STORE: Final = 2_000  # R31: below this many records, measure before consolidating
 _TEXT_SHOWN: Final = 100  # characters of a text in a printed plan (R65)
@@ -203,7 +203,7 @@ def _closing(
         )
     if 0 < printed.records < SMALL_STORE:
         lines.append(
-            f"ADVICE  {printed.records:,} records: below {SMALL_STORE:,} there is seldom enough sediment to"
+            f"ADVICE  {counted(printed.records, 'record')}: below {SMALL_STORE:,} there is seldom enough sediment to"
             " consolidate. Measure first whether duplicates displace answers."
         )
     return ["", *lines] if lines else []

@@ -14,8 +14,8 @@ from consolidation import measures
 from consolidation.admin.texts import day
 from consolidation.charts import Chart, Drawing, Form, Series, draw
 from consolidation.measures import MODEL_DAYS, Board, Queue, Run, Suite
+from consolidation.operations import counted, visible
 from consolidation.operations import plan as plan_label
-from consolidation.operations import visible
 from observations.admin.base import SCOPES_OFFERED, Reach
 from observations.admin.listing import Choice, Filter
 from observations.models import Scope
@@ -98,7 +98,8 @@ def _store(board: Board) -> Part:
         Fact(
             "Duplicates",
             f"about {board.duplicate_share:.1%}",
-            f"{about}{same.same_text:,} rows with the text of another, {same.waiting_merges:,} in merges that wait",
+            f"{about}{counted(same.same_text, 'row')} with the text of another,"
+            f" {same.waiting_merges:,} in merges that wait",
         ),
         Fact("Promotions", f"{board.promotions:,}", "facts made of episodes"),
         Fact("Longest chain", f"{board.longest_chain}", "merges after one another behind one row"),
@@ -175,7 +176,7 @@ def _newest(suite: Suite) -> Fact:
     run = [run for run in suite.runs if run.recall is not None][-1]
     where = f"{visible(suite.name)}, {visible(suite.scope)}"
     distinct = f"distinct@5 {run.distinct:.2f}; " if run.distinct is not None else ""
-    return Fact(where, f"{run.recall:.3f}", f"recall@5; {distinct}{run.records:,} records, {_day(run.at)}")
+    return Fact(where, f"{run.recall:.3f}", f"recall@5; {distinct}{counted(run.records, 'record')}, {_day(run.at)}")
 
 
 def _model(board: Board) -> Part:
@@ -185,8 +186,8 @@ def _model(board: Board) -> Part:
         return Part("Language model", empty=f"No model was asked for these scopes in {MODEL_DAYS} days.")
     today = board.spent[-1]
     facts = (
-        Fact("Today", f"${today.microdollars / _MILLION:,.2f}", f"{today.calls:,} calls"),
-        Fact(f"{MODEL_DAYS} days", f"${asked.microdollars / _MILLION:,.2f}", f"{asked.calls:,} calls"),
+        Fact("Today", f"${today.microdollars / _MILLION:,.2f}", counted(today.calls, "call")),
+        Fact(f"{MODEL_DAYS} days", f"${asked.microdollars / _MILLION:,.2f}", counted(asked.calls, "call")),
         Fact("Without an answer", f"{asked.failed:,}", "failed, or not allowed by the budget"),
     )
     return Part("Language model", facts, (_spend_chart(board),))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from consolidation.models import Projection
-from consolidation.operations import visible
+from consolidation.operations import counted, visible
 from consolidation.probes import K
 
 Document = dict[str, object]
@@ -29,7 +29,7 @@ def _fall(row: Projection) -> str:
 
 
 def _lines(row: Projection) -> list[str]:
-    lines = [f"{visible(row.scope.name)}  {row.operations} operations"]
+    lines = [f"{visible(row.scope.name)}  {counted(row.operations, 'operation')}"]
     if row.before.get("measures"):
         names = (("recall", f"recall@{K}"), ("distinct", f"distinct@{K}"))
         lines += [f"  {label:<12}{_told(row.before, name)} → {_told(row.after, name)}" for name, label in names]

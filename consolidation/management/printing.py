@@ -10,7 +10,7 @@ from consolidation import asking, planner, review, rollout
 from consolidation.management.checking import notice_lines
 from consolidation.management.sources import source_documents, source_lines
 from consolidation.models import Operation, Plan
-from consolidation.operations import Approval, Kind, State, ep, obs, visible
+from consolidation.operations import Approval, Kind, State, counted, ep, obs, visible
 from consolidation.probes import Impact, falling_lines, impact_json, impact_lines
 from consolidation.rendering import render
 from consolidation.rollout import Applied
@@ -32,8 +32,8 @@ def plan_text(plan: Plan | None, *, scopes: Sequence[Scope], explain: bool) -> s
     if without := ingest.missing_vectors(scopes=scopes).observations:
         parts += [
             "",
-            f"NOTE  {without} records have no vector yet and were compared by their words alone:"
-            " let the worker compute them, and plan again.",
+            f"NOTE  {counted(without, 'record')} without a vector yet, compared by words alone:"
+            " let the worker compute what is missing, and plan again.",
         ]
     if asked := asking.question_lines(scopes):
         parts += ["", *asked]

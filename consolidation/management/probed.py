@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from consolidation.models import Probe, ProbeRun, Suite
-from consolidation.operations import obs, visible
+from consolidation.operations import counted, obs, visible
 from consolidation.probes import Figures
 from consolidation.probing import Draft, Resolved
 
@@ -36,7 +36,7 @@ def report(title: str, figures: Figures) -> str:
     """A run for people: the controls, and the numbers only where those failed."""
     controls = ", ".join(f"{control.name} {control.recall:.3f}" for control in figures.controls)
     asked = f"{figures.probes:,} probes, {figures.negatives:,} negative, {figures.left_out:,} left out"
-    lines = [f"{visible(title)}: {asked}; {figures.records:,} records", f"controls    {controls} (must fail)"]
+    lines = [f"{visible(title)}: {asked}; {counted(figures.records, 'record')}", f"controls    {controls} (must fail)"]
     if not figures.why_not:
         lines += _measures(figures)
     return "\n".join([*lines, *(f"GATE FAILED  {gate}" for gate in figures.gates)])

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from consolidation.measures.values import DECIDING_DAYS, MODEL_DAYS, Board, Month, Planned, Queue, Size, Stats, Suite
+from consolidation.operations import counted, visible
 from consolidation.operations import plan as plan_label
-from consolidation.operations import visible
 
 _CURVE: Final = 40  # characters of the longest bar
 _POINTS: Final = 12  # of the size over time that the text shows; the document has all
@@ -26,17 +26,18 @@ def stats_text(stats: Stats) -> str:
         f"OBSERVATIONS  {sum(board.by_status.values())}" + _listed(board.by_status),
         f"SUPERSEDED    {board.supersession:.1%} of what is or was current",
         f"DUPLICATES    about {board.duplicate_share:.1%} of what reads return"
-        f"  ({about}{same.same_text} rows with the text of another, {same.waiting_merges} in merges that wait)",
+        f"  ({about}{counted(same.same_text, 'row')} with the text of another,"
+        f" {same.waiting_merges} in merges that wait)",
         f"PROMOTIONS    {board.promotions}",
         f"COMPACTIONS   {board.compactions}",
         f"FADED         {stats.archived_by_decay} archived by decay",
         f"ALIASES       {stats.aliases}",
-        f"CHAINS        at most {board.longest_chain} merges behind one row",
+        f"CHAINS        at most {counted(board.longest_chain, 'merge')} behind one row",
         f"APPLIED       {', '.join(f'{number} {kind}' for kind, number in board.applied.items()) or 'nothing'}",
         *_queue(board.queue, waiting=board.waiting),
         f"NEWEST PLAN   {_newest(board.newest)}",
         *(_suite(suite) for suite in board.suites),
-        f"MODEL         {asked.calls} calls in {MODEL_DAYS} days, {asked.failed} without an answer,"
+        f"MODEL         {counted(asked.calls, 'call')} in {MODEL_DAYS} days, {asked.failed} without an answer,"
         f" ${asked.microdollars / _MILLION:.2f}",
         f"KEYS          {keys}",
         f"OLDEST        {board.oldest:%Y-%m-%d}" if board.oldest else "OLDEST        nothing yet",
@@ -71,7 +72,7 @@ def _newest(newest: Planned | None) -> str:
     if newest is None:
         return "nothing was planned yet"
     return (
-        f"{plan_label(newest.plan)}: {newest.before} of {newest.operations} operations proposed before"
+        f"{plan_label(newest.plan)}: {newest.before} of {counted(newest.operations, 'operation')} proposed before"
         f" (churn {newest.churn:.0%}), {newest.held_back} held back by the review budget"
     )
 
@@ -81,8 +82,8 @@ def _suite(suite: Suite) -> str:
     recall = "not measured" if run.recall is None else f"recall@5 {run.recall:.4f}"
     distinct = "" if run.distinct is None else f", distinct@5 {run.distinct:.2f}"
     return (
-        f"PROBES        {visible(suite.name)} of {visible(suite.scope)}: {recall}{distinct}, {run.records} records"
-        f" ({run.at:%Y-%m-%d}, {len(suite.runs)} runs)"
+        f"PROBES        {visible(suite.name)} of {visible(suite.scope)}: {recall}{distinct},"
+        f" {counted(run.records, 'record')} ({run.at:%Y-%m-%d}, {counted(len(suite.runs), 'run')})"
     )
 
 

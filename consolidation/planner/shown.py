@@ -11,7 +11,7 @@ from typing import Final
 from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 
 from consolidation.models import Operation, OperationSource, Plan
-from consolidation.operations import Approval, Json, Kind, State, obs
+from consolidation.operations import Approval, Json, Kind, State, counted, obs
 from consolidation.operations import plan as plan_label
 from consolidation.rendering import PrintedOperation, PrintedPlan, PrintedSource
 from observations.models import ScopeQuerySet
@@ -259,15 +259,18 @@ def _figures_line(plan: Plan) -> str:
     if not figures.get("records") and not figures.get("episodes"):
         return ""
     parts = [
-        f"{figures['records']:,} records in {figures['scopes']:,} scopes",
-        f"{figures['compared']:,} pairs compared in {figures['blocks']:,} blocks ({figures['split']:,} split)",
+        f"{counted(figures['records'], 'record')} in {counted(figures['scopes'], 'scope')}",
+        f"{counted(figures['compared'], 'pair')} compared in {counted(figures['blocks'], 'block')}"
+        f" ({figures['split']:,} split)",
         f"{figures['pairs']:,} judged",
-        f"about {figures['missed_estimate']:,.0f} pairs missed (audit of {figures['audited']:,} records)",
+        f"about {counted(figures['missed_estimate'], 'pair')} missed"
+        f" (audit of {counted(figures['audited'], 'record')})",
     ]
     if figures.get("without_vector"):
-        parts.append(f"{figures['without_vector']:,} records without a vector yet")
+        parts.append(f"{counted(figures['without_vector'], 'record')} without a vector yet")
     if figures.get("episodes"):
-        parts.append(f"{figures['episodes']:,} episodes read, {figures.get('asked', 0):,} questions to the model")
+        asked = counted(figures.get("asked", 0), "question")
+        parts.append(f"{counted(figures['episodes'], 'episode')} read, {asked} to the model")
     if settled := figures.get("refused", 0) + figures.get("done", 0):
         parts.append(f"{settled:,} already decided before")
     return ", ".join([*parts, f"{figures['seconds']:.1f} s"])

@@ -147,7 +147,7 @@ def test_rows_without_a_vector_are_said() -> None:
     within = twins()
     with transaction.atomic():
         store.add_observations(scope=within, claims=[Claim(text="Bare")], written_by=WrittenBy.DELIBERATE)
-    assert "NOTE  1 records have no vector yet" in run("").out
+    assert "NOTE  1 record without a vector yet, compared by words alone" in run("").out
     assert run("--json").document["without_vector"] == 1
 
 

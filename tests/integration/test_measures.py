@@ -68,8 +68,10 @@ def test_the_longest_chain_is_that_of_a_row_that_reads_return() -> None:
     merge = propose(Kind.MERGE, rows)
     apply(merge)
     assert everything().board.longest_chain == 1
+    assert "CHAINS        at most 1 merge behind one row\n" in measures.stats_text(everything())
     undo(merge)
     assert everything().board.longest_chain == 0
+    assert "CHAINS        at most 0 merges behind one row\n" in measures.stats_text(everything())
 
 
 # --- what keeps coming back ------------------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ def test_the_command_says_all_of_it_as_text_and_as_json() -> None:
         "FADED         1 archived by decay",
         "ALIASES       1",
         f"NEWEST PLAN   {made}: 0 of {count} operations proposed before (churn 0%), 0 held back by the review budget",
-        "MODEL         1 calls in 30 days, 0 without an answer, $0.50",
+        "MODEL         1 call in 30 days, 0 without an answer, $0.50",
         "KEYS          2 given, 1 none, 1 unusable, 1 withdrawn",
     ):
         assert words in text

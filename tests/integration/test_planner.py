@@ -324,7 +324,7 @@ def test_the_printed_plan_shows_texts_similarities_and_what_pruning_is_set_to() 
     assert "similarity 1.000" in shown
     assert "PRUNE 0  retention policy: none configured" in shown
     assert "PROMOTE 0  needs a model; none configured" in shown
-    assert "PLANNED FROM  2 records in 1 scopes" in shown
+    assert "PLANNED FROM  2 records in 1 scope, 1 pair compared in " in shown
 
 
 def test_a_plan_is_read_with_a_fixed_number_of_queries(django_assert_num_queries: Callable[[int], object]) -> None:

@@ -17,6 +17,7 @@ from consolidation.operations import (
     Shown,
     State,
     canonical,
+    counted,
     digest,
     ep,
     input_key,
@@ -34,6 +35,18 @@ def proposal(**changes: object) -> Proposal:
         kind=Kind.MERGE, scope_id=1, sources=(1, 2), approval=Approval.AUTO, reason="2 rows", keeper=1, score=0.97
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "0 scopes"), (1, "1 scope"), (2, "2 scopes"), (1200, "1,200 scopes"), (0.7, "1 scope"), (1.6, "2 scopes")],
+)
+def test_one_thing_is_not_said_in_the_plural(number: float, said: str) -> None:
+    """An estimate is counted as it is shown."""
+    assert counted(number, "scope") == said
 
 
 # --- ids -------------------------------------------------------------------------------------------------------------
