@@ -346,7 +346,8 @@ def archived_remarks_come_back(olga: Walker) -> None:
 
 
 def the_steward_answers_four_questions_and_decides_nothing(dora: Walker) -> None:
-    expect(dora.item("Waiting for me", Kind.PRUNE).get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    page = dora.item("Waiting for a reviewer", Kind.PRUNE)
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
     page = dora.at("Policies")
     page.get_by_role("link", name="Answer four questions").click()
     page.get_by_label("For which scopes").select_option("research/tidewater-lab")
