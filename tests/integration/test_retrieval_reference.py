@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from observations import retrieval, store
 from observations.embedding import HASHING, Matrix, Profile
-from observations.models import Scope, database_now
+from observations.models import Scope
 from observations.records import Claim, MemoryKind, Status, WrittenBy
 from observations.retrieval import Answer, Hit, Narrowed, Weights
 from observations.retrieval.sites import FLOOR, fades
@@ -105,6 +105,15 @@ def written(within: Scope, rows: list[Row], now: datetime) -> dict[int, Row]:
 # --- the plain one --------------------------------------------------------------------------------------------------
 
 
+def began() -> datetime:
+    """When the transaction did, from which a search within it counts a row's age, however long the test takes."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT now()")
+        [(moment,)] = cursor.fetchall()
+        assert isinstance(moment, datetime)
+        return moment
+
+
 def lexemes(text: str) -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT tsvector_to_array(to_tsvector('english', %s))", [without_accents(text)])
@@ -173,7 +182,7 @@ def test_a_search_answers_as_a_plain_one_that_scores_every_row_by_itself(
     alone, other scopes' rows; also in a large scope, and with history, which is asked for by name.
     """
     with transaction.atomic():
-        here, now = scope(), database_now()
+        here, now = scope(), began()
         written(scope("team-b/u1"), beside, now)
         stored = written(here, rows, now)
         query = query[:90] if query.startswith("word0") else query
@@ -209,7 +218,7 @@ def test_so_does_one_of_a_scope_too_large_to_be_read_whole(
     rows = [replace(row, vector=row.vector or (0.5, 0.25), status=Status.ACTIVE) for row in rows]
     with transaction.atomic():
         here = scope()
-        stored = written(here, rows, database_now())
+        stored = written(here, rows, began())
         here.index_profile = "some" if indexed else ""
         with patch("observations.retrieval.words.MOST_READ", most):
             answer = looked(here, query, vector, k, Narrowed())
